@@ -1,0 +1,1 @@
+"""Agents as data: profiles, their revisions, and which layer of configuration wins."""

@@ -1,0 +1,39 @@
+"""The instants at which a process may die, named once, so that the tests can die at each of them.
+
+Production passes `no_crash`, which does nothing. A test passes something that raises, or kills its own process, at
+one named point. A new step that writes or reaches out into the world gets its points here.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Protocol
+
+
+class CrashPoint(enum.StrEnum):
+    ACCEPTED = "accepted"  # the job is in the mailbox; the producer has not heard
+    CLAIMED = "claimed"  # the lease is ours; nothing is loaded
+    LOADED = "loaded"
+    TURN_STARTED = "turn_started"  # the user messages are in the log; the model was not asked
+    MODEL_ANSWERED = "model_answered"  # paid for, not written
+    STEP_APPENDED = "step_appended"  # calls announced, none started
+    CALL_STARTED = "call_started"  # written as started, not run
+    CALL_RAN = "call_ran"  # ran, its result not written
+    CALL_RECORDED = "call_recorded"
+    BATCH_RAN = "batch_ran"  # every result is known; the boundary is not written
+    BOUNDARY_CROSSED = "boundary_crossed"
+    ANSWER_READY = "answer_ready"  # the last answer is known, not committed
+    COMMITTED = "committed"  # answer and outbox rows are written, the lease may still be held
+    TURN_ENDED = "turn_ended"  # failed or cancelled, lease still held
+    RELEASED = "released"
+    DELIVERY_CLAIMED = "delivery_claimed"  # nothing was sent
+    DELIVERY_SENT = "delivery_sent"  # the receiver has answered; the row does not say so
+    DELIVERY_SETTLED = "delivery_settled"
+
+
+class Crash(Protocol):
+    def __call__(self, point: CrashPoint, /) -> None: ...
+
+
+def no_crash(point: CrashPoint, /) -> None:
+    return None

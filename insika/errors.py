@@ -1,0 +1,94 @@
+"""The errors that people and programs see, each with the stable `type` that the public contract names.
+
+An error says what is wrong, where (`field`, a dotted path, when one can be named) and what to do. Anything that is
+not an `InsikaError` is a defect of ours or of a tool, and is reported as such.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class InsikaError(Exception):
+    """Base of all errors that carry a contract type."""
+
+    type = "internal_error"
+
+    def __init__(self, message: str, *, field: str | None = None, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.field = field
+        self.retry_after = retry_after
+
+    def as_dict(self) -> dict[str, Any]:
+        """The contract's error object: `{"type", "message", "field"?, "retry_after"?}`, `retry_after` in seconds."""
+        body: dict[str, Any] = {"type": self.type, "message": self.message}
+        if self.field is not None:
+            body["field"] = self.field
+        if self.retry_after is not None:
+            body["retry_after"] = self.retry_after
+        return body
+
+
+class InvalidJob(InsikaError):
+    """A job that cannot be read; it is kept raw and never retried by itself."""
+
+    type = "invalid_job"
+
+
+class UnknownAgent(InvalidJob):
+    type = "unknown_agent"
+
+
+class InvalidConfiguration(InsikaError):
+    """A profile, a settings file or an environment that says something it may not. `problems` lists every mistake."""
+
+    type = "invalid_configuration"
+
+    def __init__(self, where: str, problems: list[tuple[str, str]]) -> None:
+        lines = "\n".join(f"  {path or '(top level)'}: {why}" for path, why in problems)
+        super().__init__(f"{where} is not valid:\n{lines}", field=problems[0][0] if problems else None)
+        self.where = where
+        self.problems = problems
+
+
+class ToolRepetition(InsikaError):
+    """The model made the same call again after it had been told."""
+
+    type = "tool_repetition"
+
+
+class TurnTimeout(InsikaError):
+    type = "timeout"
+
+
+class WorkerLost(InsikaError):
+    """A turn whose workers died too often: it ends here, visibly."""
+
+    type = "worker_lost"
+
+
+class Cancelled(InsikaError):
+    type = "cancelled"
+
+
+class Interrupted(InsikaError):
+    type = "interrupted"
+
+
+class LeaseLost(InsikaError):
+    """Another owner has the session, or may have it. Stop at once; publish nothing."""
+
+    type = "lease_lost"
+
+
+class ProviderError(InsikaError):
+    """A model could not answer. The subclasses say what may be done about it."""
+
+    type = "provider_unavailable"
+
+
+class ProviderFatal(ProviderError):
+    """The request or the account is wrong: trying again cannot help."""
+
+    type = "provider_fatal"

@@ -1,0 +1,80 @@
+"""What happened, for those who watch. Events are hints: a store query tells the truth.
+
+An event carries counts, ids and times, never what a person or a model said; the content events (`content`,
+`thinking`, `intermediate`) are the exception, and exist for clients that stream.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+
+class EventType(enum.StrEnum):
+    TURN_ACCEPTED = "turn_accepted"
+    TURN_COALESCED = "turn_coalesced"
+    TURN_STARTED = "turn_started"
+    TURN_RESUMED = "turn_resumed"
+    TURN_STEERED = "turn_steered"
+    TURN_STEER_RELEASED = "turn_steer_released"
+    TURN_INTERRUPTED = "turn_interrupted"
+    TURN_COMPLETED = "turn_completed"
+    TURN_FAILED = "turn_failed"
+    TURN_CANCELLED = "turn_cancelled"
+    TOOL_CALLED = "tool_called"
+    TOOL_RETURNED = "tool_returned"
+    TOOL_BUDGET_WARNED = "tool_budget_warned"
+    TOOL_REPETITION_WARNED = "tool_repetition_warned"
+    PROVIDER_FAILURE = "provider_failure"
+    DELIVERY_DELIVERED = "delivery_delivered"
+    DELIVERY_FAILED = "delivery_failed"
+    CONTENT = "content"
+    INTERMEDIATE = "intermediate"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """`seq` is given by the stream that publishes it (0 until then). `epoch`, `step` and `attempt` order what one
+    session's owners said: a reader drops what is older than what it has seen."""
+
+    type: str
+    at: datetime
+    turn_id: str | None = None
+    session: str | None = None
+    agent: str | None = None
+    tenant: str | None = None
+    epoch: int = 0
+    step: int = 0
+    attempt: int = 1
+    data: Mapping[str, Any] = field(default_factory=dict)
+    seq: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """One flat object, as it goes over the wire; the event's own fields stand beside the common ones."""
+        return {
+            **self.data,
+            "type": str(self.type),
+            "seq": self.seq,
+            "at": self.at.isoformat(),
+            "turn_id": self.turn_id,
+            "session": self.session,
+            "agent": self.agent,
+            "tenant": self.tenant,
+            "epoch": self.epoch,
+            "step": self.step,
+            "attempt": self.attempt,
+        }
+
+
+class EventSink(Protocol):
+    """Where events go. Publishing never blocks and never raises: losing an event loses no work."""
+
+    def publish(self, event: Event) -> None: ...
+
+
+class NoEvents:
+    def publish(self, event: Event) -> None:
+        return None

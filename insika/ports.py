@@ -1,0 +1,87 @@
+"""The ports of the rules: what the pure parts of the engine ask of the world.
+
+Each is as narrow as its one caller needs. The store's port is `insika.storage.port`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from insika.messages import Message, Usage
+
+
+class Emit(Protocol):
+    """`emit(type, data)`: an event of the turn at hand. The turn's identity is already bound."""
+
+    def __call__(self, type: str, data: Mapping[str, Any], /) -> None: ...
+
+
+class Chat(Protocol):
+    """The tail of a conversation. It can only be appended to; nothing already there can be reached."""
+
+    def add_message(self, role: str, content: str) -> None: ...
+
+
+class Mailbox(Protocol):
+    """The messages that wait to join the running turn, oldest first."""
+
+    def take(self, limit: int) -> Sequence[str]:
+        """At most `limit` of the waiting texts, in order of arrival. What is taken belongs to the caller and is not
+        given again; what is not taken stays."""
+        ...
+
+
+# --- models -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as a model is told of it. `parameters` is a JSON Schema of an object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One request to a model. `model` is the name within the provider, e.g. `claude-sonnet-4-5` or `demo`."""
+
+    model: str
+    instructions: str
+    messages: Sequence[Message]
+    tools: Sequence[ToolSpec] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingDelta:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The last thing a stream gives: the whole message, and what it cost."""
+
+    message: Message
+    usage: Usage
+
+
+ModelEvent = TextDelta | ThinkingDelta | Finished
+
+
+class ModelProvider(Protocol):
+    """Speaks to one kind of model. One call of `stream` is exactly one request: retries are the engine's."""
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Deltas as they come, then exactly one `Finished`.
+
+        Raises ProviderError (may be tried again) or ProviderFatal (may not). Closing the iterator abandons the
+        request."""
+        ...

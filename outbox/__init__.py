@@ -1,0 +1,1 @@
+"""Delivers answers and alerts, each at most once."""
