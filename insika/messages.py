@@ -81,6 +81,9 @@ class Usage:
         )
 
 
+NO_USAGE = Usage()
+
+
 def user(content: str) -> Message:
     return Message(Role.USER, content)
 

@@ -1,0 +1,205 @@
+"""The store's port: every operation that touches a session, a job, or configuration, each atomic.
+
+Who owns what
+- Producers may only `accept` and `cancel`: they add mail, and pull the session's due time earlier. Never later.
+- One owner at a time holds a session, by `claim`. Every operation that takes a `Fence` first updates the session row
+  by id and lease, and writes nothing when that finds no row; it then answers None or False. The owner must throw its
+  memory away and `load` again: it was urgent mail, a merge, its own earlier write, or the lease is lost.
+- Operations that take `Seen` demand besides that nothing urgent is unseen (`urgent`), and `release` and the folded
+  release of `commit` that nothing at all is (`mail`). So an interrupt that was acknowledged is a fact.
+- Time is the store's own `insika_now()`, never a caller's.
+
+What may fail in between: a caller may not learn whether its write happened (StoreUnavailable). It then loads again
+with the lease it holds; the log says what happened. `accept` is repeated under the same job id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol
+
+from insika.errors import InsikaError
+from insika.messages import Usage
+from insika.storage.operations import (
+    AcceptJob,
+    AppendStep,
+    CallResult,
+    CommitTurn,
+    CrossBoundary,
+    EndTurn,
+    FailQueued,
+    Fence,
+    ModelCallKey,
+    Release,
+    Seen,
+    SettleMail,
+    StartTurn,
+)
+from insika.storage.rows import (
+    Accepted,
+    CallRow,
+    CallStart,
+    Claim,
+    Committed,
+    Loaded,
+    LogEntry,
+    Mail,
+    ModelCallRow,
+    RejectedJob,
+    Revision,
+    SessionRow,
+    SessionSummary,
+    TurnRow,
+)
+
+
+class StoreUnavailable(InsikaError):
+    """The store could not be reached, or did not say whether it wrote. Whoever asked must ask again."""
+
+    type = "store_unavailable"
+
+
+class IntakeStore(Protocol):
+    """What producers and their doors do."""
+
+    async def accept(self, job: AcceptJob) -> Accepted:
+        """Give the job its verdict and, unless it is a duplicate or rejected, its place. A job rejected here is also
+        kept in rejected_jobs; it takes no position and does not use up its id."""
+        ...
+
+    async def cancel(self, turn_id: str, *, request_id: str) -> Accepted | None:
+        """A control message aimed at one turn, queued or running. None: there is no such turn, or it has ended."""
+        ...
+
+    async def reject(self, raw: bytes, error: Mapping[str, Any], source: str) -> int:
+        """Keep a job that could not be read. Answers its number."""
+        ...
+
+    async def rejected_jobs(self, limit: int = 100) -> Sequence[RejectedJob]: ...
+
+    async def rejected_job(self, number: int) -> RejectedJob | None: ...
+
+    async def mark_requeued(self, number: int) -> bool: ...
+
+
+class OwnerStore(Protocol):
+    """What the one owner of a session does, and what leads to owning it."""
+
+    async def claim(
+        self, session_id: int, lease_s: float, *, take_expired: bool = True, take_suspects: bool = True
+    ) -> Claim | None:
+        """Take the lease of a session that is due, not paused, and free or (with `take_expired`) expired. Taking over
+        an expired one counts a death; from the second on the session is a suspect and only taken with
+        `take_suspects`. Leaves the due time where it is."""
+        ...
+
+    async def load(self, fence: Fence, *, log_after: int = 0) -> Loaded | None: ...
+
+    async def start(self, fence: Fence, seen: Seen, turn: StartTurn) -> int | None:
+        """Begin a turn; there must be none. Answers the session's log sequence after its first messages."""
+        ...
+
+    async def append(self, fence: Fence, step: AppendStep) -> int | None:
+        """Write an assistant message with calls; none may be open. Answers its log sequence."""
+        ...
+
+    async def retry_model(self, fence: Fence, seen: Seen, turn_id: str, call: ModelCallKey, *, estimate: Usage) -> bool:
+        """Open another attempt's row; attempts of this turn still open are settled as estimated by `estimate`."""
+        ...
+
+    async def start_call(self, fence: Fence, seen: Seen, turn_id: str, step: int, index: int) -> CallStart:
+        """Write that a call is about to run. Afterwards it may have run, whatever happens."""
+        ...
+
+    async def finish_call(self, fence: Fence, turn_id: str, step: int, result: CallResult) -> CallStart:
+        """Record a result as soon as it exists. It becomes a message only at the boundary."""
+        ...
+
+    async def cross_boundary(self, fence: Fence, seen: Seen, boundary: CrossBoundary) -> int | None:
+        """Answers the log sequence after the last message written."""
+        ...
+
+    async def commit(self, fence: Fence, seen: Seen, turn: CommitTurn) -> Committed | None: ...
+
+    async def end(self, fence: Fence, turn: EndTurn) -> bool: ...
+
+    async def fail_queued(self, fence: Fence, seen: Seen, turn: FailQueued) -> bool: ...
+
+    async def settle_mail(self, fence: Fence, seen: Seen, mail: SettleMail) -> bool: ...
+
+    async def release(self, fence: Fence, seen: Seen, release: Release) -> bool: ...
+
+    async def release_for_drain(self, fence: Fence, *, unknown_result: str, estimate: Usage) -> bool:
+        """Let go in the middle of a turn, due now and whatever has arrived: calls that are started become unknown,
+        open model calls estimated. Counts no death."""
+        ...
+
+    async def due_sessions(self, limit: int = 500) -> Sequence[int]:
+        """Sessions that are due and unowned, oldest first, each at most once in 5 s, doubling up to 60 s."""
+        ...
+
+    async def next_due_at(self) -> datetime:
+        """When the next session or delivery will be due; NEVER if none. For a clock to sleep until."""
+        ...
+
+
+class LeaseRenewal(Protocol):
+    """Renewal has its own connection and is called from its own thread, so that a busy loop cannot starve it."""
+
+    def renew(self, fences: Sequence[Fence], lease_s: float) -> frozenset[str]:
+        """Extend these leases. Answers the ids of those that are still held; one that is locked or lost is missing."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class ConfigurationStore(Protocol):
+    """Profiles and settings as immutable revisions; the newest applied one is current."""
+
+    async def apply_profile(self, name: str, revision: str, data: Mapping[str, Any], source: str) -> bool:
+        """True when this made a difference. `source` is "file:<digest>" or "operator": what an operator changed later
+        wins over a file until the file changes."""
+        ...
+
+    async def current_profiles(self) -> Sequence[Revision]: ...
+
+    async def profile(self, revision: str) -> Revision | None: ...
+
+    async def apply_settings(self, revision: str, data: Mapping[str, Any], source: str) -> bool: ...
+
+    async def current_settings(self) -> Revision | None: ...
+
+
+class ReadStore(Protocol):
+    """What people look at. Reads only; nothing here decides anything."""
+
+    async def sessions(self, limit: int = 100, *, tenant: str | None = None) -> Sequence[SessionSummary]: ...
+
+    async def session(self, name: str, *, tenant: str = "") -> SessionRow | None: ...
+
+    async def messages(self, session_id: int) -> Sequence[LogEntry]: ...
+
+    async def mail(self, session_id: int) -> Sequence[Mail]:
+        """Every message that was accepted, ended or not, by position."""
+        ...
+
+    async def turn(self, turn_id: str) -> TurnRow | None: ...
+
+    async def turns(self, session_id: int) -> Sequence[TurnRow]: ...
+
+    async def calls(self, turn_id: str) -> Sequence[CallRow]: ...
+
+    async def model_calls(self, turn_id: str) -> Sequence[ModelCallRow]: ...
+
+    async def set_paused(self, name: str, paused: bool, *, tenant: str = "") -> bool:
+        """An operator's hold: a paused session is not claimed. Messages are accepted all the same."""
+        ...
+
+
+class Store(IntakeStore, OwnerStore, ConfigurationStore, ReadStore, Protocol):
+    """All of it. Callers should ask for the narrow one they use."""
+
+    def renewal(self) -> LeaseRenewal: ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,268 @@
+"""What the store gives back: rows as values. Nothing here can be written to; operations are in `operations`."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from insika.messages import Message, Usage
+
+
+class Verdict(enum.StrEnum):
+    """What became of a job at the moment it was accepted. `control` is the verdict of a control message."""
+
+    ACCEPTED = "accepted"
+    DUPLICATE = "duplicate"
+    MERGED = "merged"
+    STEERED = "steered"
+    INTERRUPTING = "interrupting"
+    REJECTED = "rejected"
+    CONTROL = "control"
+
+
+class TurnState(enum.StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    WAITING = "waiting"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    REFUSED = "refused"
+
+
+TERMINAL = frozenset({TurnState.COMPLETED, TurnState.FAILED, TurnState.CANCELLED, TurnState.REFUSED})
+
+
+class CallState(enum.StrEnum):
+    """`unknown`: it was started, and nobody can say how it ended. `not_run`: it never started and never will."""
+
+    ANNOUNCED = "announced"
+    STARTED = "started"
+    DONE = "done"
+    UNKNOWN = "unknown"
+    NOT_RUN = "not_run"
+
+
+class Ended(enum.StrEnum):
+    """How a mailbox row ended: consumed by a turn, refused by a guard, withdrawn, or honoured as a control."""
+
+    TURN = "turn"
+    REFUSED = "refused"
+    WITHDRAWN = "withdrawn"
+    CONTROL = "control"
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The verdict of a job, and where it went.
+
+    For `duplicate`, `turn_id` and `turn_state` are the first one's, whatever became of it. For `rejected`, `reason`
+    says why and `field` names the field at fault (`id` for the same id with other text; None when the mailbox is
+    full). `position` is the job's place in its session's order of arrival.
+    """
+
+    verdict: Verdict
+    session_id: int
+    turn_id: str | None = None
+    position: int | None = None
+    turn_state: TurnState | None = None
+    reason: str | None = None
+    field: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A lease just taken. `deaths` counts the owners that died since this session's turn last began or ended."""
+
+    session_id: int
+    lease_id: str
+    epoch: int
+    deaths: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    id: int
+    tenant: str
+    name: str
+    epoch: int
+    lease_id: str | None
+    lease_until: datetime | None
+    due_at: datetime
+    paused: bool
+    mail_seq: int
+    urgent_seq: int
+    log_seq: int
+    waiting: int
+    open_calls: int
+    turn_id: str | None
+    turn_key: str | None
+    merge_turn: str | None
+    merge_key: str | None
+    deaths: int
+    load_from: int
+    vars: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """One mailbox row. `cuts` is the turn that an interrupt or a cancel was aimed at when it was accepted."""
+
+    position: int
+    job_id: str
+    mode: str
+    key: str | None
+    text: str
+    at: datetime
+    verdict: Verdict
+    turn_id: str | None
+    cuts: str | None
+    debounce_ms: int
+    debounce_max_ms: int
+    agent: str
+    channel: str | None
+    recipient: str | None
+    origin: str
+    ended: Ended | None = None
+    consumed_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRow:
+    """One turn. `profile_revision` and `limits` are frozen when it starts (None before); `error` is the contract's
+    error object."""
+
+    id: str
+    session_id: int
+    position: int
+    state: TurnState
+    outcome: str | None
+    attempt: int
+    agent: str
+    channel: str | None
+    recipient: str | None
+    origin: str
+    profile_revision: str | None
+    limits: Mapping[str, Any] | None
+    synthesized: bool
+    route: str | None
+    timing: Mapping[str, Any]
+    error: Mapping[str, Any] | None
+    started_seq: int | None
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class CallRow:
+    """One announced tool call of the running turn. `index` counts from 0 in announced order within its step."""
+
+    step: int
+    index: int
+    call_id: str
+    name: str
+    arguments: Mapping[str, Any]
+    side_effect: bool
+    state: CallState
+    result: str | None = None
+    is_error: bool = False
+    halts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCallRow:
+    """One attempt at a model. `state` is open, measured or estimated."""
+
+    turn_id: str
+    step: int
+    attempt: int
+    purpose: str
+    model: str
+    state: str
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One message of the conversation, with its place: `seq` orders the session, `step` the turn (0 is what the
+    person said to open it)."""
+
+    seq: int
+    turn_id: str
+    epoch: int
+    step: int
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Everything an owner needs to go on, from one snapshot taken while it held the lease.
+
+    `mail` holds the rows that have not ended, by position. `turn`, `calls` and `model_calls` belong to the session's
+    running turn; `turn` is None when there is none. `log` begins after the sequence number that the caller said it
+    already had.
+    """
+
+    session: SessionRow
+    now: datetime
+    mail: tuple[Mail, ...]
+    turn: TurnRow | None
+    calls: tuple[CallRow, ...]
+    model_calls: tuple[ModelCallRow, ...]
+    log: tuple[LogEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallStart:
+    """What became of the attempt to mark a call as started. `held` False: the lease is lost, or something urgent is
+    unseen. `moved` False with `held` True: the call was not in a state from which it may start."""
+
+    held: bool
+    moved: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The turn has ended. `released`: the lease went with it."""
+
+    released: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSummary:
+    tenant: str
+    name: str
+    waiting: int
+    turn_id: str | None
+    turn_state: TurnState | None
+    paused: bool
+    due_at: datetime
+    owned: bool
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedJob:
+    """A job that could not be read or was refused, as it came."""
+
+    id: int
+    at: datetime
+    source: str
+    raw: bytes
+    error: Mapping[str, Any]
+    requeued_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """One immutable version of a profile, or of the platform's settings."""
+
+    revision: str
+    name: str
+    data: Mapping[str, Any]
+    source: str
+    at: datetime
