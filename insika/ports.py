@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from insika.messages import Message, Usage
+from insika.messages import Message, ToolCall, Usage
 
 
 class Emit(Protocol):
@@ -43,6 +43,51 @@ class ToolSpec:
     name: str
     description: str
     parameters: Mapping[str, Any]
+
+
+class ToolTraits(Protocol):
+    """What the loop must know of a tool before it may run it."""
+
+    @property
+    def side_effect(self) -> bool:
+        """It changes the world: it is written as started before it runs, and never run again by itself."""
+        ...
+
+    @property
+    def idempotent(self) -> bool:
+        """It bears two runs with one key, and so may be run again when nobody knows how the first ended."""
+        ...
+
+    @property
+    def repeatable(self) -> bool:
+        """Calling it again with equal arguments is ordinary use (a clock, a queue): no repetition."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CallOutcome:
+    """How one run of a tool ended, as the model will read it."""
+
+    content: str
+    is_error: bool = False
+    halts: bool = False
+    timed_out: bool = False
+
+
+class Toolbox(Protocol):
+    """The tools of one turn."""
+
+    def specs(self) -> Sequence[ToolSpec]:
+        """What the model is offered, in an order that does not change within a profile revision."""
+        ...
+
+    def find(self, name: str) -> ToolTraits | None:
+        """None: there is no such tool, or this agent may not use it as things stand now."""
+        ...
+
+    async def run(self, call: ToolCall, step: int) -> CallOutcome:
+        """Check the arguments and run the call under its time limit. Never raises for what the tool does."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,6 +150,8 @@ class CrossBoundary:
 
     `results` holds all N; those whose call is already recorded change nothing there, the others are recorded now.
     `next_call` opens the next request's row. `takes_steers` False: from now on the turn takes no more of them.
+    `nothing_unseen`: also demand that no mail at all has arrived since the owner last looked (`Seen.mail`), so that
+    a message cannot slip past the boundary at which it could have joined.
     """
 
     turn_id: str
@@ -160,6 +162,7 @@ class CrossBoundary:
     absorbed: tuple[Absorbed, ...] = ()
     refused: tuple[int, ...] = ()
     takes_steers: bool = True
+    nothing_unseen: bool = False
 
 
 @dataclass(frozen=True, slots=True)
