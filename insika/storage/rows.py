@@ -189,13 +189,14 @@ class ModelCallRow:
 @dataclass(frozen=True, slots=True)
 class LogEntry:
     """One message of the conversation, with its place: `seq` orders the session, `step` the turn (0 is what the
-    person said to open it)."""
+    person said to open it). `position` is the mailbox row whose text it is; None for what engine and model said."""
 
     seq: int
     turn_id: str
     epoch: int
     step: int
     message: Message
+    position: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
