@@ -1,0 +1,107 @@
+"""Every sentence the engine itself says into a conversation, in one place and under one mark.
+
+A model reads these beside what people and tools say, and so does an operator who reads the conversation later: the
+mark tells them who speaks. It is for readers only. A person may type it too, so nothing may be decided by it.
+
+No other file may word something for a model; an answer to a person is never worded here.
+"""
+
+from __future__ import annotations
+
+MARK = "[insika] "
+"""Begins every sentence of the engine, and nothing else of ours."""
+
+
+def _left(calls: int) -> str:
+    return f"{calls} tool {'call' if calls == 1 else 'calls'} left"
+
+
+# --- notices: user messages at a boundary -----------------------------------------------------------------------------
+
+
+def budget_converge(remaining: int, max: int) -> str:
+    """The first budget notice. It alone names the limit."""
+    return (
+        f"{MARK}This turn may make {max} tool calls in all; you have {_left(remaining)}. "
+        "Steer towards the answer from here: choose the call that settles the question, not several that go around it."
+    )
+
+
+def budget_drop_optional(remaining: int) -> str:
+    """The second budget notice."""
+    return (
+        f"{MARK}You have {_left(remaining)} in this turn. "
+        "Give up whatever would merely be nice to have; fetch only what the answer cannot stand without."
+    )
+
+
+def budget_answer_now(remaining: int) -> str:
+    """The last budget notice, also spoken when nothing is left."""
+    return (
+        f"{MARK}You have {_left(remaining)} in this turn. "
+        "Begin nothing more. Put together what has been found so far and write the answer now."
+    )
+
+
+def repetition(tool: str, count: int) -> str:
+    """Said once to a model that goes in circles: `count` equal calls of `tool` have run."""
+    return (
+        f"{MARK}You have made the same call of {tool} {count} times, with the same arguments each time. "
+        "Making it once more will tell you nothing new and will end this turn. "
+        "Work with the results above, ask something different, or answer."
+    )
+
+
+SYNTHESIS_REQUEST = (
+    f"{MARK}No tool can be called any more in this turn. "
+    "From what the conversation above already shows, write the best reply you can to the person. "
+    "Say openly which parts you could not find out, and claim nothing that no result above bears out."
+)
+"""The user message of the one last request, which offers no tools."""
+
+
+# --- results: what stands in place of a tool's own answer -------------------------------------------------------------
+
+_NOT_RUN_BECAUSE = {
+    "tool_limit": "the tool calls allowed in this turn had been used up",
+    "tool_repetition": "the same call had already been made too often in this turn",
+    "cancelled": "the turn was cancelled first",
+    "interrupted": "a newer message from the person interrupted the turn first",
+    "timeout": "the turn ran out of time first",
+}
+
+
+def not_run(reason: str) -> str:
+    """The result of a call that was never started.
+
+    `reason` is the contract's error type of what came between (`tool_limit`, `tool_repetition`, `cancelled`,
+    `interrupted`, `timeout`); with any other, the turn is said to have failed.
+    """
+    because = _NOT_RUN_BECAUSE.get(reason, "the turn failed first")
+    return f"{MARK}This call was not run, because {because}. It had no effect."
+
+
+UNKNOWN_OUTCOME = (
+    f"{MARK}This call was started and what became of it is not known: it may have taken effect, or may yet do so. "
+    "Assume neither. Before anything that builds on it or repeats it, check how things stand."
+)
+"""The result of a call with effects in the world that started and was never seen to end."""
+
+
+def tool_not_available(tool: str) -> str:
+    return f"{MARK}There is no tool {tool} to call here. Nothing was run. Use one of the tools you were offered."
+
+
+def invalid_arguments(tool: str, problems: str) -> str:
+    """`problems` says which argument is wrong and what was expected, by path."""
+    return f"{MARK}{tool} was not run, because its arguments do not fit: {problems}. Correct them before calling again."
+
+
+def tool_failed(tool: str, reason: str) -> str:
+    """`reason` is read by the model: nothing secret may be in it."""
+    return f"{MARK}{tool} failed: {reason}"
+
+
+def tool_timed_out(tool: str, seconds: float) -> str:
+    """Only for a call without effects in the world; one that has some and was cut is `UNKNOWN_OUTCOME`."""
+    return f"{MARK}{tool} gave no answer within {seconds:g} seconds and was given up."
