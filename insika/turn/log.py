@@ -1,29 +1,57 @@
 """The port through which a running turn writes, and what it hears when it may not.
 
 Whoever implements this holds the session's lease and fences every write with it. The loop never asks whether it owns
-the session: it is told, by one of the two exceptions here, and must not catch them.
+the session: it is told, by one of two exceptions, `Superseded` and `insika.errors.LeaseLost`, and must not catch them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
-from insika.storage.operations import AppendStep, CallResult, CommitTurn, CrossBoundary, EndTurn, ModelCallKey
+from insika.errors import InsikaError
+from insika.messages import NO_USAGE, Usage
+from insika.storage.operations import AppendStep, CallResult, CrossBoundary, ModelCallKey, SettledModelCall
 from insika.storage.rows import Mail
 
 
-class Superseded(Exception):  # noqa: N818 - it is news, not an error
+class Superseded(Exception):
     """What this turn remembers is no longer how things stand: urgent mail, or a write that came first. Throw the
     memory away and load again; the lease may well be held still."""
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What ends a turn well. `content` may be empty: then nothing is said and nothing delivered. `results` closes a
+    halted batch; `model_call` is None when no request of its own made the answer."""
+
+    step: int
+    content: str
+    outcome: str
+    results: tuple[CallResult, ...] = ()
+    model_call: SettledModelCall | None = None
+    synthesized: bool = False
+    timing: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What ends a turn with nothing to deliver. `estimate` is what an abandoned request is booked at."""
+
+    step: int
+    error: InsikaError
+    results: tuple[CallResult, ...] = ()
+    estimate: Usage = NO_USAGE
+    timing: Mapping[str, Any] = field(default_factory=dict)
+
+
 class TurnLog(Protocol):
-    """Every operation raises `Superseded` or `insika.errors.LeaseLost` instead of writing when it may not write."""
+    """Every operation raises `Superseded` or `LeaseLost` instead of writing when it may not write."""
 
     def may_start(self) -> None:
         """Called right before each start in the world: a model request, a tool. Raises LeaseLost once the owner can
-        know that its lease may have ended (protocol: local deadline)."""
+        know that its lease may have ended."""
         ...
 
     def waiting(self) -> Sequence[Mail]:
@@ -34,18 +62,20 @@ class TurnLog(Protocol):
         """Read the mailbox anew. Raises Superseded when something in it cuts this turn."""
         ...
 
-    async def retry_model(self, call: ModelCallKey) -> None: ...
+    async def retry_model(self, call: ModelCallKey, estimate: Usage) -> None:
+        """Open another attempt's row; what was open before is booked at `estimate`."""
+        ...
 
-    async def append(self, step: AppendStep) -> None: ...
+    async def append(self, step: AppendStep) -> int: ...
 
     async def start_call(self, step: int, index: int) -> None: ...
 
     async def finish_call(self, step: int, result: CallResult) -> None: ...
 
-    async def cross_boundary(self, boundary: CrossBoundary) -> bool:
-        """False: mail has arrived unseen (only with `nothing_unseen`); look again and decide anew."""
+    async def cross_boundary(self, boundary: CrossBoundary) -> int | None:
+        """None: mail has arrived unseen (only with `nothing_unseen`); look again and decide anew."""
         ...
 
-    async def commit(self, turn: CommitTurn) -> None: ...
+    async def commit(self, answer: Answer) -> None: ...
 
-    async def end(self, turn: EndTurn) -> None: ...
+    async def fail(self, failure: Failure) -> None: ...

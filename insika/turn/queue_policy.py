@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from insika.clock import NEVER
+from insika.clock import DUE_NOW, NEVER
 from insika.storage.rows import Loaded, Mail, Verdict
 
 LOST_AFTER_DEATHS = 3
@@ -113,9 +113,7 @@ def _running(loaded: Loaded, turn_id: str) -> Move:
 
 def _withdraw(loaded: Loaded, control: Mail, turn_id: str) -> WithdrawQueued:
     mail = tuple(
-        row
-        for row in loaded.mail
-        if row.turn_id == turn_id and row.verdict not in (Verdict.CONTROL, Verdict.STEERED)
+        row for row in loaded.mail if row.turn_id == turn_id and row.verdict not in (Verdict.CONTROL, Verdict.STEERED)
     )
     return WithdrawQueued(turn_id, mail, (control.position,), merging=loaded.session.merge_turn == turn_id)
 
@@ -123,9 +121,7 @@ def _withdraw(loaded: Loaded, control: Mail, turn_id: str) -> WithdrawQueued:
 def _next_turn(loaded: Loaded, jobs: Sequence[Mail], new_turn_id: Callable[[], str]) -> Begin:
     head = jobs[0]
     if head.verdict is Verdict.STEERED or head.turn_id is None:
-        together = tuple(
-            itertools.takewhile(lambda row: row.verdict is Verdict.STEERED and row.key == head.key, jobs)
-        )
+        together = tuple(itertools.takewhile(lambda row: row.verdict is Verdict.STEERED and row.key == head.key, jobs))
         return Begin(new_turn_id(), together, merging=False, steers_released=True)
     together = tuple(row for row in jobs if row.turn_id == head.turn_id)
     return Begin(head.turn_id, together, loaded.session.merge_turn == head.turn_id, steers_released=False)
@@ -135,7 +131,7 @@ def _quiet_at(begin: Begin) -> datetime:
     """When the person has been quiet for long enough. Only while messages may still merge into the turn."""
     first, last = begin.mail[0], begin.mail[-1]
     if not begin.merging or first.debounce_ms <= 0:
-        return first.at
+        return DUE_NOW
     return min(
         last.at + timedelta(milliseconds=first.debounce_ms),
         first.at + timedelta(milliseconds=first.debounce_max_ms),

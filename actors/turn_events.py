@@ -1,0 +1,67 @@
+"""Says what happens in one session: as events for those who watch, and as one log line for each turn that ends.
+
+Nothing a person or a model said goes into the log; into events only where the event exists for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from insika.clock import Clock
+from insika.events import Event, EventSink, EventType
+
+_ENDINGS = frozenset({EventType.TURN_COMPLETED, EventType.TURN_FAILED, EventType.TURN_CANCELLED})
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose events they are."""
+
+    session: str
+    tenant: str
+    epoch: int
+    turn_id: str | None = None
+    agent: str | None = None
+    attempt: int = 1
+
+
+class ScopedEvents:
+    """`emit(type, data)` for one scope."""
+
+    def __init__(self, sink: EventSink, clock: Clock, scope: Scope) -> None:
+        self._sink = sink
+        self._clock = clock
+        self._scope = scope
+        self._log = structlog.get_logger("insika.turns")
+
+    def __call__(self, type: str, data: Mapping[str, Any], /) -> None:
+        scope = self._scope
+        self._sink.publish(
+            Event(
+                type,
+                self._clock.now(),
+                scope.turn_id,
+                scope.session,
+                scope.agent,
+                scope.tenant or None,
+                scope.epoch,
+                data.get("step", 0),
+                scope.attempt,
+                data,
+            )
+        )
+        if type in _ENDINGS:
+            self._log.info(
+                str(type),
+                turn_id=scope.turn_id,
+                session=scope.session,
+                tenant=scope.tenant or None,
+                agent=scope.agent,
+                epoch=scope.epoch,
+                attempt=scope.attempt,
+                **data,
+            )

@@ -1,0 +1,27 @@
+"""What a model call that nobody measured is booked at, so that spend errs upwards rather than forgets.
+
+Four characters a token is the vendors' own rule of thumb for English text (OpenAI, "What are tokens and how to count
+them?"); an estimate is always marked as one where it is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from insika.messages import Message, Usage
+
+CHARACTERS_PER_TOKEN = 4
+
+
+def estimate_tokens(characters: int) -> int:
+    return -(-characters // CHARACTERS_PER_TOKEN)
+
+
+def estimate_usage(instructions: str, messages: Sequence[Message], streamed: int = 0) -> Usage:
+    """`streamed`: characters the model had given before the request was cut."""
+    sent = len(instructions) + sum(_characters(message) for message in messages)
+    return Usage(input=estimate_tokens(sent), output=estimate_tokens(streamed))
+
+
+def _characters(message: Message) -> int:
+    return len(message.content) + sum(len(call.name) + len(str(call.arguments)) for call in message.tool_calls)

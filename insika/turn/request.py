@@ -1,0 +1,98 @@
+"""One request to a model: streamed, within the turn's time, and measured.
+
+A provider may fail only by a `ProviderError`; whatever else comes out of one is unknown, and unknown is fatal: trying
+again a request that broke in a way nobody has thought of costs money and helps nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from contextlib import aclosing
+from typing import Any, TypeVar
+
+from insika.errors import InsikaError, ProviderError, ProviderFatal, TurnTimeout
+from insika.events import EventType
+from insika.ports import Finished, ModelRequest, TextDelta
+from insika.turn.ports import TurnPorts
+from insika.turn.state import TurnIdentity, TurnState
+
+T = TypeVar("T")
+
+
+class ModelAsker:
+    """Asks one turn's model, and keeps the turn's time."""
+
+    def __init__(self, turn: TurnIdentity, ports: TurnPorts) -> None:
+        self._turn = turn
+        self._ports = ports
+        self._clock = ports.clock
+        self._began = ports.clock.monotonic()
+        self._model_s = 0.0
+        self._tools_s = 0.0
+        self.streamed = 0
+        """Characters the model has given in a request that has not finished."""
+
+    async def ask(self, state: TurnState, *, offer_tools: bool) -> Finished:
+        """Raises ProviderError, ProviderFatal, TurnTimeout or LeaseLost."""
+        tools = self._ports.toolbox.specs() if offer_tools else ()
+        request = ModelRequest(self._turn.model_name, self._turn.instructions, tuple(state.history), tools)
+        self.check_time()
+        self._ports.log.may_start()
+        asked_at = self._clock.monotonic()
+        try:
+            async with asyncio.timeout(self._left()):
+                return await self._stream(request, state.step)
+        except TimeoutError:
+            raise self._out_of_time() from None
+        finally:
+            self._model_s += self._clock.monotonic() - asked_at
+
+    async def timed_tools(self, running: Awaitable[T]) -> T:
+        began = self._clock.monotonic()
+        try:
+            return await running
+        finally:
+            self._tools_s += self._clock.monotonic() - began
+
+    def check_time(self) -> None:
+        """Raises TurnTimeout when the turn has had its time."""
+        if self._left() <= 0:
+            raise self._out_of_time()
+
+    def timing(self) -> Mapping[str, Any]:
+        """Milliseconds, for the turn's record."""
+        return {
+            "total_ms": round((self._clock.monotonic() - self._began) * 1000, 1),
+            "model_ms": round(self._model_s * 1000, 1),
+            "tools_ms": round(self._tools_s * 1000, 1),
+        }
+
+    async def _stream(self, request: ModelRequest, step: int) -> Finished:
+        self.streamed = 0
+        emit = self._ports.emit
+        finished: Finished | None = None
+        try:
+            async with aclosing(self._ports.provider.stream(request)) as events:
+                async for event in events:
+                    if isinstance(event, TextDelta):
+                        self.streamed += len(event.text)
+                        emit(EventType.CONTENT, {"step": step, "text": event.text})
+                    elif isinstance(event, Finished):
+                        finished = event
+        except (InsikaError, TimeoutError):
+            raise
+        except Exception as error:
+            raise ProviderFatal(f"the provider of {self._turn.model} broke: {type(error).__name__}") from error
+        if finished is None:
+            raise ProviderError(f"the stream of {self._turn.model} ended before the answer was whole")
+        self.streamed = 0
+        return finished
+
+    def _left(self) -> float:
+        return self._turn.time_s - (self._clock.monotonic() - self._began)
+
+    def _out_of_time(self) -> TurnTimeout:
+        return TurnTimeout(
+            f"the turn had not ended within {self._turn.time_s:g} s; raise limits.turn_timeout if it needs longer"
+        )

@@ -1,0 +1,188 @@
+"""The loop: ask the model, run the batch it announces, cross the boundary, and again, until it answers.
+
+What holds: nothing counts here that is not in the log first, so that at any instant another owner can go on from the
+log; a request, a call and the answer each start only while nothing urgent is unseen; and however the turn ends, its
+open batch is answered. `Superseded` and `LeaseLost` pass through: they are for the owner.
+"""
+
+from __future__ import annotations
+
+from insika.crash_points import CrashPoint
+from insika.errors import InsikaError, ProviderError, ToolRepetition, TurnTimeout
+from insika.events import EventType
+from insika.messages import Message, tool_result, user
+from insika.storage.operations import (
+    AnnouncedCall,
+    AppendStep,
+    CallResult,
+    CrossBoundary,
+    ModelCallKey,
+    SettledModelCall,
+)
+from insika.storage.rows import CallRow, CallState, LogEntry
+from insika.turn.batch import BatchRunner
+from insika.turn.estimate import estimate_usage
+from insika.turn.log import Answer, Failure
+from insika.turn.ports import TurnPorts
+from insika.turn.request import ModelAsker
+from insika.turn.rules import Said, TurnRules
+from insika.turn.state import OpenBatch, TurnIdentity, TurnState, announced_ids, unique_call_ids
+from insika.turn.step_limit import StepLimit
+
+LOOKS_AT_ONE_BOUNDARY = 5
+"""How often a boundary is decided anew because more mail came. After that it is crossed with what has been seen:
+somebody who never stops writing must not keep the turn from going on."""
+
+
+class TurnLoop:
+    """Runs one turn from wherever its log stands to its end."""
+
+    def __init__(self, turn: TurnIdentity, state: TurnState, ports: TurnPorts) -> None:
+        self._turn = turn
+        self._state = state
+        self._log = ports.log
+        self._toolbox = ports.toolbox
+        self._emit = ports.emit
+        self._crash = ports.crash
+        self._asker = ModelAsker(turn, ports)
+        self._batches = BatchRunner(ports.toolbox, ports.log, ports.emit, ports.crash, turn.limits.tool_concurrency)
+        self._rules = self._rules_from_log()
+
+    async def run(self) -> None:
+        """Returns once the turn has ended, well or not."""
+        results: tuple[CallResult, ...] = ()
+        try:
+            while (batch := self._state.batch or await self._ask()) is not None:
+                results = await self._asker.timed_tools(self._batches.run(batch, self._rules))
+                self._crash(CrashPoint.BATCH_RAN)
+                if self._rules.stopped_by is not None and not self._rules.synthesizes:
+                    raise self._rules.stopped_by
+                if any(result.halts for result in results):
+                    await self._commit_halted(batch, results)
+                    return
+                self._asker.check_time()
+                await self._cross(batch, results)
+                results = ()
+        except (ProviderError, TurnTimeout, StepLimit.Exceeded, ToolRepetition) as error:
+            await self._fail(error, results)
+
+    async def _ask(self) -> OpenBatch | None:
+        """One model request. None: it was the answer, and the turn has ended."""
+        state, key = self._state, self._key(self._state.step, self._state.attempt)
+        if not state.request_open:
+            await self._log.retry_model(key, estimate_usage(self._turn.instructions, state.history))
+        state.request_open = False
+        finished = await self._asker.ask(state, offer_tools=not self._rules.synthesizes)
+        self._crash(CrashPoint.MODEL_ANSWERED)
+        settled = SettledModelCall(key, finished.usage)
+        message = unique_call_ids(finished.message, announced_ids(state.turn), state.step)
+        if not message.tool_calls or self._rules.synthesizes:
+            await self._commit(message.content, settled)
+            return None
+        return await self._open(message, settled)
+
+    async def _open(self, message: Message, settled: SettledModelCall) -> OpenBatch:
+        state = self._state
+        announced = tuple(
+            AnnouncedCall(call.id, call.name, call.arguments, self._changes_the_world(call.name))
+            for call in message.tool_calls
+        )
+        seq = await self._log.append(AppendStep(self._turn.turn_id, state.step, message, announced, settled))
+        self._crash(CrashPoint.STEP_APPENDED)
+        self._remember(seq, state.step, message)
+        if message.content:
+            self._emit(EventType.INTERMEDIATE, {"step": state.step, "text": message.content})
+        self._rules.opened(message)
+        rows = tuple(
+            CallRow(state.step, index, call.call_id, call.name, call.arguments, call.side_effect, CallState.ANNOUNCED)
+            for index, call in enumerate(announced)
+        )
+        return OpenBatch(state.step, message, rows)
+
+    async def _cross(self, batch: OpenBatch, results: tuple[CallResult, ...]) -> None:
+        closing = [tool_result(result.call_id, result.content, is_error=result.is_error) for result in results]
+        next_call = self._key(batch.step + 1, 1)
+        for look in range(LOOKS_AT_ONE_BOUNDARY + 1):
+            said = self._rules.close(closing, self._log.waiting())
+            boundary = CrossBoundary(
+                self._turn.turn_id,
+                batch.step,
+                results,
+                next_call,
+                said.notices,
+                said.absorbed,
+                takes_steers=self._rules.takes_steers and self._rules.stopped_by is None,
+                nothing_unseen=look < LOOKS_AT_ONE_BOUNDARY,
+            )
+            seq = await self._log.cross_boundary(boundary)
+            if seq is not None:
+                break
+            await self._log.look_again()
+            self._rules = self._rules_from_log()
+            self._show_batch(batch, results)
+        self._crash(CrashPoint.BOUNDARY_CROSSED)
+        self._go_on(batch, closing, said)
+
+    def _go_on(self, batch: OpenBatch, closing: list[Message], said: Said) -> None:
+        state = self._state
+        for message in closing:
+            self._remember(0, batch.step, message)
+        for notice in said.notices:
+            self._remember(0, batch.step, user(notice))
+        for absorbed in said.absorbed:
+            self._remember(0, batch.step, user(absorbed.content), absorbed.position)
+        for type, data in said.events:
+            self._emit(type, data)
+        state.batch = None
+        state.step, state.attempt, state.request_open = batch.step + 1, 1, True
+
+    async def _commit(self, content: str, settled: SettledModelCall) -> None:
+        stopped = self._rules.stopped_by
+        if stopped is not None and not content:
+            raise stopped
+        self._crash(CrashPoint.ANSWER_READY)
+        await self._log.commit(
+            Answer(
+                self._state.step,
+                content,
+                "completed",
+                model_call=settled,
+                synthesized=stopped is not None,
+                timing=self._asker.timing(),
+            )
+        )
+
+    async def _commit_halted(self, batch: OpenBatch, results: tuple[CallResult, ...]) -> None:
+        said = [result.content for result in results if result.halts]
+        self._crash(CrashPoint.ANSWER_READY)
+        await self._log.commit(
+            Answer(batch.step, said[-1] or batch.message.content, "halted", results, timing=self._asker.timing())
+        )
+
+    async def _fail(self, error: InsikaError, results: tuple[CallResult, ...]) -> None:
+        estimate = estimate_usage(self._turn.instructions, self._state.history, self._asker.streamed)
+        await self._log.fail(Failure(self._state.step, error, results, estimate, self._asker.timing()))
+
+    def _rules_from_log(self) -> TurnRules:
+        names = {call.name for entry in self._state.turn for call in entry.message.tool_calls}
+        repeatable = frozenset(name for name in names if (tool := self._toolbox.find(name)) and tool.repeatable)
+        return TurnRules.resumed(self._turn.limits, self._state.turn, repeatable)
+
+    def _show_batch(self, batch: OpenBatch, results: tuple[CallResult, ...]) -> None:
+        for call in batch.message.tool_calls:
+            tool = self._toolbox.find(call.name)
+            self._rules.admit(call, repeatable=tool is not None and tool.repeatable)
+        for result in results:
+            self._rules.returned(result.content, halts=result.halts)
+
+    def _key(self, step: int, attempt: int) -> ModelCallKey:
+        purpose = "synthesis" if self._rules.synthesizes else "answer"
+        return ModelCallKey(step, attempt, purpose, self._turn.model)
+
+    def _changes_the_world(self, name: str) -> bool:
+        tool = self._toolbox.find(name)
+        return tool is not None and tool.side_effect
+
+    def _remember(self, seq: int, step: int, message: Message, position: int | None = None) -> None:
+        self._state.history.append(message)
+        self._state.turn.append(LogEntry(seq, self._turn.turn_id, 0, step, message, position))

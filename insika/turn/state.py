@@ -1,0 +1,110 @@
+"""One turn in memory: what it is, what was said so far, and where in its steps it stands.
+
+Made anew from the log whenever its owner loads; nothing else knows how far a turn has come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from insika.agents.limits import TurnLimits
+from insika.messages import NO_USAGE, Message, Role, ToolCall, Usage
+from insika.storage.rows import CallRow, LogEntry, ModelCallRow
+
+
+@dataclass(frozen=True, slots=True)
+class TurnIdentity:
+    """What does not change while a turn runs."""
+
+    turn_id: str
+    session_id: int
+    session: str
+    tenant: str
+    agent: str
+    model: str
+    instructions: str
+    limits: TurnLimits
+    time_s: float
+    """Seconds this owner may work on the turn, counted from the moment it took it up."""
+
+    @property
+    def model_name(self) -> str:
+        """The model's name within its provider."""
+        return self.model.partition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBatch:
+    """A batch that was announced and not closed: its message and how far each call has come, in announced order."""
+
+    step: int
+    message: Message
+    calls: tuple[CallRow, ...]
+
+
+@dataclass(slots=True)
+class TurnState:
+    """`history` is all that is said before the next request, oldest first; `turn` the part of it that is this
+    turn's. `step` is the one at hand, counted from 1; `attempt` the next attempt at its model request."""
+
+    history: list[Message]
+    turn: list[LogEntry]
+    step: int
+    attempt: int
+    request_open: bool
+    batch: OpenBatch | None
+    usage: Usage = NO_USAGE
+
+
+def state_from_log(
+    turn_id: str,
+    log: Sequence[LogEntry],
+    calls: Sequence[CallRow],
+    model_calls: Sequence[ModelCallRow],
+    *,
+    fresh: bool,
+) -> TurnState:
+    """Where the turn stands. `fresh`: this owner itself has just opened the request's row and not yet asked."""
+    turn = [entry for entry in log if entry.turn_id == turn_id]
+    batch = _open_batch(turn, calls)
+    step = batch.step if batch is not None else _next_step(turn)
+    attempts = [row.attempt for row in model_calls if row.step == step]
+    return TurnState(
+        history=[entry.message for entry in log],
+        turn=turn,
+        step=step,
+        attempt=max(attempts, default=1) if fresh else max(attempts, default=0) + 1,
+        request_open=fresh,
+        batch=batch,
+        usage=sum((row.usage for row in model_calls), NO_USAGE),
+    )
+
+
+def unique_call_ids(message: Message, taken: frozenset[str], step: int) -> Message:
+    """The same message, its calls named apart within the turn: models have been seen to repeat ids, or to give none."""
+    seen = set(taken)
+    calls: list[ToolCall] = []
+    for index, call in enumerate(message.tool_calls):
+        free = call.id if call.id and call.id not in seen else f"call_{step}_{index}"
+        while free in seen:
+            free += "_"
+        seen.add(free)
+        calls.append(ToolCall(free, call.name, call.arguments, call.malformed))
+    return Message(Role.ASSISTANT, message.content, tuple(calls))
+
+
+def announced_ids(turn: Sequence[LogEntry]) -> frozenset[str]:
+    return frozenset(call.id for entry in turn for call in entry.message.tool_calls)
+
+
+def _open_batch(turn: Sequence[LogEntry], calls: Sequence[CallRow]) -> OpenBatch | None:
+    opening = next((entry for entry in reversed(turn) if entry.message.tool_calls), None)
+    if opening is None or any(entry.seq > opening.seq for entry in turn):
+        return None
+    rows: Mapping[int, CallRow] = {row.index: row for row in calls if row.step == opening.step}
+    return OpenBatch(opening.step, opening.message, tuple(rows[i] for i in range(len(opening.message.tool_calls))))
+
+
+def _next_step(turn: Sequence[LogEntry]) -> int:
+    return max((entry.step for entry in turn if entry.message.role is Role.ASSISTANT), default=0) + 1
