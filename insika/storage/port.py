@@ -60,6 +60,13 @@ class StoreUnavailable(InsikaError):
     type = "store_unavailable"
 
 
+class StoreRefused(InsikaError):
+    """A constraint of the store stopped a write that no correct caller makes. Nothing of that operation was written;
+    asking again cannot help."""
+
+    type = "internal_error"
+
+
 class IntakeStore(Protocol):
     """What producers and their doors do."""
 
