@@ -68,10 +68,6 @@ class SteerInjector:
         self._injected = already
 
     @property
-    def policy(self) -> JoinPolicy:
-        return self._policy
-
-    @property
     def injected(self) -> int:
         """Messages that have joined this turn, with those that did so before it was resumed."""
         return self._injected

@@ -111,8 +111,3 @@ def test_a_template_without_a_place_for_the_message_is_refused(template):
     with pytest.raises(ValueError, match="steer_join") as caught:
         SteerPolicy(steer_join=template)
     assert repr(template) in str(caught.value)
-
-
-def test_the_policy_can_be_read_back():
-    policy = SteerPolicy(3)
-    assert injector(Transcript(), WaitingMessages(), policy).policy is policy
