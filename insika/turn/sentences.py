@@ -105,3 +105,8 @@ def tool_failed(tool: str, reason: str) -> str:
 def tool_timed_out(tool: str, seconds: float) -> str:
     """Only for a call without effects in the world; one that has some and was cut is `UNKNOWN_OUTCOME`."""
     return f"{MARK}{tool} gave no answer within {seconds:g} seconds and was given up."
+
+
+def result_cut(size: int) -> str:
+    """Stands at the end of a result that was too long. `size`: bytes of the whole."""
+    return f"\n{MARK}The result was longer and is cut off here; the whole of it has {size} bytes."

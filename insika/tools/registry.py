@@ -1,0 +1,110 @@
+"""The tools of one process, by their exact names, and how they are found in the modules that a user names."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+from insika.errors import InvalidConfiguration
+from insika.ports import ToolSpec
+from insika.tools.python_tools import collect
+from insika.tools.tool import Tool
+
+WHERE = "INSIKA_TOOLS"
+
+
+class ToolRegistry:
+    """Immutable. A name means one tool, letter for letter. Raises InvalidConfiguration, naming both places, when two
+    tools have one name."""
+
+    def __init__(self, tools: Iterable[Tool] = ()) -> None:
+        found: dict[str, Tool] = {}
+        clashes: list[tuple[str, str]] = []
+        for tool in tools:
+            first = found.setdefault(tool.name, tool)
+            if first is not tool:
+                clashes.append((tool.name, f"two tools have this name: {first.origin} and {tool.origin}; rename one"))
+        if clashes:
+            raise InvalidConfiguration(WHERE, clashes)
+        self._tools = dict(sorted(found.items()))
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self._tools.values())
+
+    def get(self, name: str) -> Tool | None:
+        return self._tools.get(name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._tools)
+
+    @property
+    def grouped(self) -> tuple[tuple[str, str | None], ...]:
+        """(name, group) of each tool, by name: what the tool lists of a profile are applied to."""
+        return tuple((tool.name, tool.group) for tool in self)
+
+    def specs(self, names: Iterable[str]) -> tuple[ToolSpec, ...]:
+        """The named tools as a model is told of them. They come by name, whatever the order asked for, so that the
+        list, and with it the vendor's cache of the prompt, stays the same byte for byte. Raises LookupError for a
+        name that is not here."""
+        wanted = set(names)
+        if missing := sorted(wanted - self._tools.keys()):
+            raise LookupError(f"there is no tool {', '.join(missing)}; there are: {', '.join(self._tools) or 'none'}")
+        return tuple(tool.spec for name, tool in self._tools.items() if name in wanted)
+
+
+def load_tools(module_names: str | Iterable[str], directory: Path | None = None) -> ToolRegistry:
+    """Import the named modules and gather the tools at their top level.
+
+    A name is a dotted module name or the path of a .py file; one text may hold several, separated by commas. Modules
+    are also looked for in `directory` (the working directory unless given), relative paths start there.
+
+    Raises InvalidConfiguration with every module that could not be imported, and why; or as `ToolRegistry` does.
+    """
+    base = (directory or Path.cwd()).resolve()
+    tools: list[Tool] = []
+    problems: list[tuple[str, str]] = []
+    for name in _names(module_names):
+        try:
+            tools.extend(collect(_import(name, base)))
+        except (Exception, SystemExit) as error:
+            problems.append((name, f"cannot be imported: {type(error).__name__}: {error}"))
+    if problems:
+        raise InvalidConfiguration(WHERE, problems)
+    return ToolRegistry(tools)
+
+
+def _names(module_names: str | Iterable[str]) -> list[str]:
+    texts = [module_names] if isinstance(module_names, str) else module_names
+    stripped = (name.strip() for text in texts for name in text.split(","))
+    return list(dict.fromkeys(name for name in stripped if name))
+
+
+def _import(name: str, base: Path) -> ModuleType:
+    if name.endswith(".py"):
+        return _import_file((base / Path(name).expanduser()).resolve())
+    if str(base) not in sys.path:
+        sys.path.append(str(base))  # last, so that nothing installed is hidden by a file that happens to lie here
+    return importlib.import_module(name)
+
+
+def _import_file(path: Path) -> ModuleType:
+    module_name = f"insika_tools_{path.stem}_{zlib.crc32(str(path).encode()):08x}"
+    if module_name in sys.modules:
+        return sys.modules[module_name]
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module  # the types in it must be found by name while it is being read
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[module_name]
+        raise
+    return module

@@ -1,0 +1,74 @@
+"""The tools of one turn: which of the process's tools this agent is offered and may use, and how its calls are run."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+
+from insika.messages import ToolCall
+from insika.ports import CallOutcome, ToolSpec
+from insika.tools.invoke import OutcomeKind, ToolOutcome, refuse_call, run_tool
+from insika.tools.registry import ToolRegistry
+from insika.tools.threads import ToolThreads
+from insika.tools.tool import Tool, ToolContext
+from insika.turn import sentences
+
+
+class TurnToolbox:
+    """A `Toolbox` over a registry.
+
+    `offered`: the names that the turn's frozen profile allows; one that is not in the registry any more is left out.
+    `may_use` says whether a name is still allowed now, and is asked each time. `context` is the turn's; each call gets
+    it with its own id. `timeout_s` is for tools that have no limit of their own.
+    """
+
+    def __init__(
+        self,
+        registry: ToolRegistry,
+        threads: ToolThreads,
+        *,
+        offered: Iterable[str],
+        may_use: Callable[[str], bool],
+        context: ToolContext,
+        timeout_s: float,
+    ) -> None:
+        self._tools = {name: tool for name in offered if (tool := registry.get(name)) is not None}
+        self._specs = registry.specs(self._tools)
+        self._threads = threads
+        self._may_use = may_use
+        self._context = context
+        self._timeout_s = timeout_s
+        self._in_threads = 0
+
+    @property
+    def in_threads(self) -> int:
+        """Calls of this turn that still run in a thread, which nobody can stop."""
+        return self._in_threads
+
+    def specs(self) -> Sequence[ToolSpec]:
+        return self._specs
+
+    def find(self, name: str) -> Tool | None:
+        return self._tools.get(name) if self._may_use(name) else None
+
+    def refuse(self, call: ToolCall) -> CallOutcome | None:
+        tool = self.find(call.name)
+        refusal = refuse_call(tool, call) if tool is not None else None
+        return None if refusal is None else CallOutcome(refusal.content, is_error=True)
+
+    async def run(self, call: ToolCall, step: int) -> CallOutcome:
+        tool = self.find(call.name)
+        if tool is None:
+            return CallOutcome(sentences.tool_not_available(call.name), is_error=True)
+        context = dataclasses.replace(self._context, call_id=call.id)
+        if not tool.blocking:
+            return _as_call_outcome(await run_tool(tool, call, context, self._timeout_s, self._threads))
+        self._in_threads += 1
+        outcome = await run_tool(tool, call, context, self._timeout_s, self._threads)
+        self._in_threads -= 1  # not when this was cancelled: then the thread runs on
+        return _as_call_outcome(outcome)
+
+
+def _as_call_outcome(outcome: ToolOutcome) -> CallOutcome:
+    timed_out = outcome.kind is OutcomeKind.TIMED_OUT
+    return CallOutcome(outcome.content, outcome.is_error, outcome.halts, timed_out)
