@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 
 def allowed_tools(
     registered: Iterable[tuple[str, str | None]],
-    *,
     tools_allow: Sequence[str] | None = None,
     tools_deny: Sequence[str] | None = None,
     tools_allow_groups: Sequence[str] | None = None,

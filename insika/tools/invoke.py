@@ -15,7 +15,7 @@ from typing import Any
 from insika.messages import Halt, ToolCall
 from insika.text import clean_text, truncate
 from insika.tools.conversion import NotText, as_text, clean
-from insika.tools.threads import Ended, NotStarted, Raised, Returned, ToolThreads
+from insika.tools.threads import Ended, NotStarted, Raised, Returned, ToolThreads, TurnThreads
 from insika.tools.tool import InvalidArguments, Tool, ToolContext, ToolError
 from insika.turn import sentences
 
@@ -61,7 +61,7 @@ def refuse_call(tool: Tool, call: ToolCall) -> ToolOutcome | None:
 
 
 async def run_tool(
-    tool: Tool, call: ToolCall, context: ToolContext, timeout_s: float, threads: ToolThreads
+    tool: Tool, call: ToolCall, context: ToolContext, timeout_s: float, threads: ToolThreads | TurnThreads
 ) -> ToolOutcome:
     """Check the arguments, run `tool` once, and give its outcome. `timeout_s` is the limit in seconds for a tool that
     has none of its own.

@@ -41,6 +41,10 @@ class NotStarted(Exception):
     """The function was certainly not run. The message says why."""
 
 
+def _uncounted(change: int) -> None:
+    return None
+
+
 class ToolThreads:
     """At most `slots` functions run at once, besides those that are stuck; at `max_stuck` no more are started."""
 
@@ -59,9 +63,12 @@ class ToolThreads:
         """Calls that were given up and whose function has not returned yet."""
         return self._stuck
 
-    async def run(self, function: Callable[[], Any], timeout_s: float) -> Ended:
+    async def run(
+        self, function: Callable[[], Any], timeout_s: float, count: Callable[[int], None] = _uncounted
+    ) -> Ended:
         """What became of `function()`. It waits for a free slot for at most `timeout_s` seconds and then runs for at
-        most as long: a call that had to wait is not cut short for it.
+        most as long: a call that had to wait is not cut short for it. `count` hears 1 when a thread has the function
+        and -1 when it is done with it, however late.
 
         Raises NotStarted, and TimeoutError if the function has not returned in time; it runs on, and what it then
         gives is thrown away. So it is when the caller is cancelled.
@@ -71,6 +78,8 @@ class ToolThreads:
         try:
             job = _Job(function, contextvars.copy_context(), asyncio.get_running_loop())
             self._hand_over(job)
+            count(1)
+            job.ended.add_done_callback(lambda _: count(-1))
             await asyncio.wait({job.ended}, timeout=timeout_s)
             if not job.ended.done():
                 raise TimeoutError
@@ -126,6 +135,25 @@ class ToolThreads:
                 self._idle.append(jobs)
             job.report(ended)
             del job, ended  # an idle thread keeps nobody's result alive
+
+
+class TurnThreads:
+    """The threads as one turn uses them: it knows how many of its own calls are still in one."""
+
+    def __init__(self, threads: ToolThreads) -> None:
+        self._threads = threads
+        self._running = 0
+
+    @property
+    def running(self) -> int:
+        return self._running
+
+    async def run(self, function: Callable[[], Any], timeout_s: float) -> Ended:
+        """As `ToolThreads.run`."""
+        return await self._threads.run(function, timeout_s, self._count)
+
+    def _count(self, change: int) -> None:
+        self._running += change
 
 
 class _Job:

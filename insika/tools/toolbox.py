@@ -9,7 +9,7 @@ from insika.messages import ToolCall
 from insika.ports import CallOutcome, ToolSpec
 from insika.tools.invoke import OutcomeKind, ToolOutcome, refuse_call, run_tool
 from insika.tools.registry import ToolRegistry
-from insika.tools.threads import ToolThreads
+from insika.tools.threads import ToolThreads, TurnThreads
 from insika.tools.tool import Tool, ToolContext
 from insika.turn import sentences
 
@@ -22,11 +22,10 @@ class TurnToolbox:
     it with its own id. `timeout_s` is for tools that have no limit of their own.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - six, of which two are the process's and four the turn's
         self,
         registry: ToolRegistry,
         threads: ToolThreads,
-        *,
         offered: Iterable[str],
         may_use: Callable[[str], bool],
         context: ToolContext,
@@ -34,7 +33,7 @@ class TurnToolbox:
     ) -> None:
         self._tools = {name: tool for name in offered if (tool := registry.get(name)) is not None}
         self._specs = registry.specs(self._tools)
-        self._threads = threads
+        self._threads = TurnThreads(threads)
         self._may_use = may_use
         self._context = context
         self._timeout_s = timeout_s
@@ -56,19 +55,30 @@ class TurnToolbox:
         refusal = refuse_call(tool, call) if tool is not None else None
         return None if refusal is None else CallOutcome(refusal.content, is_error=True)
 
+    @property
+    def in_threads(self) -> int:
+        """Calls of this turn that are in a thread now, with those that were given up and have not returned."""
+        return self._threads.running
+
+    def refuse(self, call: ToolCall) -> CallOutcome | None:
+        tool = self.find(call.name)
+        if tool is None:
+            return _missing(call)
+        refused = refuse_call(tool, call)
+        return None if refused is None else _as_port(refused)
+
     async def run(self, call: ToolCall, step: int) -> CallOutcome:
         tool = self.find(call.name)
         if tool is None:
-            return CallOutcome(sentences.tool_not_available(call.name), is_error=True)
+            return _missing(call)
         context = dataclasses.replace(self._context, call_id=call.id)
-        if not tool.blocking:
-            return _as_call_outcome(await run_tool(tool, call, context, self._timeout_s, self._threads))
-        self._in_threads += 1
-        outcome = await run_tool(tool, call, context, self._timeout_s, self._threads)
-        self._in_threads -= 1  # not when this was cancelled: then the thread runs on
-        return _as_call_outcome(outcome)
+        return _as_port(await run_tool(tool, call, context, self._timeout_s, self._threads))
 
 
-def _as_call_outcome(outcome: ToolOutcome) -> CallOutcome:
+def _missing(call: ToolCall) -> CallOutcome:
+    return CallOutcome(sentences.tool_not_available(call.name), is_error=True)
+
+
+def _as_port(outcome: ToolOutcome) -> CallOutcome:
     timed_out = outcome.kind is OutcomeKind.TIMED_OUT
     return CallOutcome(outcome.content, outcome.is_error, outcome.halts, timed_out)

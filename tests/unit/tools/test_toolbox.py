@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import threading
 
 from insika.messages import Halt, ToolCall
 from insika.ports import CallOutcome, Toolbox
@@ -79,3 +80,30 @@ async def test_a_time_limit_comes_through() -> None:
 async def test_a_tool_that_is_not_there_is_said_to_be_missing() -> None:
     outcome = await box(["alpha"]).run(ToolCall("c", "beta"), 1)
     assert outcome == CallOutcome(sentences.tool_not_available("beta"), is_error=True)
+
+
+async def test_a_call_that_could_not_run_is_refused_beforehand() -> None:
+    tools = box(["alpha"])
+    assert tools.refuse(ToolCall("c", "alpha")) is None
+    refused = tools.refuse(ToolCall("c", "alpha", {"x": 1}))
+    assert refused is not None
+    assert refused == await tools.run(ToolCall("c", "alpha", {"x": 1}), 1)
+    assert tools.refuse(ToolCall("c", "beta")) == await tools.run(ToolCall("c", "beta"), 1)
+
+
+async def test_it_knows_how_many_of_its_calls_are_in_a_thread() -> None:
+    gate = threading.Event()
+
+    @tool(timeout=0.01)
+    def hang() -> None:
+        gate.wait()
+
+    shared = ToolThreads()
+    registry = ToolRegistry([hang])
+    mine, other = (TurnToolbox(registry, shared, ["hang"], lambda name: True, TURN, 30) for _ in range(2))
+    assert mine.in_threads == 0
+    await mine.run(ToolCall("c", "hang"), 1)
+    assert (mine.in_threads, other.in_threads) == (1, 0)
+    gate.set()
+    while mine.in_threads:  # noqa: ASYNC110 - nothing tells us, and nothing but the test wants to know
+        await asyncio.sleep(0)
