@@ -37,23 +37,12 @@ class TurnToolbox:
         self._may_use = may_use
         self._context = context
         self._timeout_s = timeout_s
-        self._in_threads = 0
-
-    @property
-    def in_threads(self) -> int:
-        """Calls of this turn that still run in a thread, which nobody can stop."""
-        return self._in_threads
 
     def specs(self) -> Sequence[ToolSpec]:
         return self._specs
 
     def find(self, name: str) -> Tool | None:
         return self._tools.get(name) if self._may_use(name) else None
-
-    def refuse(self, call: ToolCall) -> CallOutcome | None:
-        tool = self.find(call.name)
-        refusal = refuse_call(tool, call) if tool is not None else None
-        return None if refusal is None else CallOutcome(refusal.content, is_error=True)
 
     @property
     def in_threads(self) -> int:
