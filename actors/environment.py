@@ -1,0 +1,93 @@
+"""The environment variables that the processes obey, read once, at boot.
+
+Only their shape is checked here; nothing is opened or connected. Secrets do not show in a repr or an error.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import unquote, urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from insika.channels import signing_secret
+from insika.errors import InvalidConfiguration
+from insika.parsing import validation_problems
+
+_PREFIX = "INSIKA_"
+_SHOWN = frozenset({"lease_s", "drain_s", "slots", "turn_timing", "egress_allow_http", "egress_allow_private"})
+
+
+def sqlite_file(url: str) -> Path:
+    """The file of a `sqlite:///relative.db` or `sqlite:////absolute.db` URL.
+
+    Raises ValueError, without the URL, which may hold a password."""
+    parts = urlsplit(url)
+    if parts.scheme != "sqlite":
+        given = f"a {parts.scheme} URL" if parts.scheme else "no URL"
+        raise ValueError(
+            f"must be a SQLite URL like sqlite:///insika.db, the one database that this version stores in; got {given}"
+        )
+    file = unquote(parts.path)[1:]
+    if parts.netloc or parts.query or parts.fragment or not file or file.endswith("/") or file == ":memory:":
+        raise ValueError("must name a file: sqlite:///relative.db or sqlite:////absolute/path.db")
+    return Path(file)
+
+
+def _is_database(url: str) -> str:
+    sqlite_file(url)
+    return url
+
+
+def _is_signing_secret(secret: SecretStr) -> SecretStr:
+    signing_secret(secret.get_secret_value())
+    return secret
+
+
+def _listed(text: object) -> object:
+    return [part.strip() for part in text.split(",") if part.strip()] if isinstance(text, str) else text
+
+
+class Environment(BaseSettings):
+    """Each field is the variable of the same name in capitals, with `INSIKA_` before it; an empty one counts as absent.
+
+    `settings` and `agents_dir`: a YAML file and a folder of profiles, read at boot. `tools`: Python modules, with
+    commas between them. `egress_*` widen what deliveries may reach, which is https on public addresses;
+    `egress_hosts` are host names with commas between them. `lease_s`: how long a silent owner keeps its sessions.
+    `drain_s`: how long a worker that is told to stop lets its turns reach a boundary. `slots`: turns at once in one
+    worker. `turn_timing`: tell clients the times of a turn.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix=_PREFIX, env_ignore_empty=True, extra="ignore", frozen=True, hide_input_in_errors=True
+    )
+
+    database_url: Annotated[str, AfterValidator(_is_database)] = "sqlite:///./insika.db"
+    settings: Path | None = None
+    agents_dir: Path | None = None
+    tools: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)] = ()
+    webhook_secret: Annotated[SecretStr, AfterValidator(_is_signing_secret)] | None = None
+    egress_allow_http: bool = False
+    egress_allow_private: bool = False
+    egress_hosts: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)] = ()
+    lease_s: Annotated[float, Field(gt=0, le=3_600, allow_inf_nan=False)] = 15.0
+    drain_s: Annotated[float, Field(ge=0, le=3_600, allow_inf_nan=False)] = 20.0
+    slots: Annotated[int, Field(ge=1, le=100_000)] = 200
+    turn_timing: bool = False
+
+    @property
+    def database_file(self) -> Path:
+        return sqlite_file(self.database_url)
+
+
+def read_environment() -> Environment:
+    """The environment of this process. Raises InvalidConfiguration naming every variable that is wrong."""
+    try:
+        return Environment()
+    except ValidationError as error:
+        problems = validation_problems(error, Environment, secret=lambda path: path[0] not in _SHOWN)
+        raise InvalidConfiguration(
+            "the environment", [(_PREFIX + str(path[0]).upper(), why) for path, why in problems]
+        ) from None

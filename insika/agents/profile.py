@@ -1,0 +1,119 @@
+"""An agent as data: what it is, what it may call, and what bounds it.
+
+A profile is read by `load_profile` and never built otherwise, so that everything in it has been checked; it is
+immutable, and any change makes another revision. Nothing here reads a file.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, JsonValue, StringConstraints, field_validator
+
+from insika.agents.limits import Limits
+from insika.agents.unsupported import IN_PROFILES, refusals
+from insika.choices import Thinking, read_thinking
+from insika.documents import canonical_digest
+from insika.parsing import Document, parse_document, shown
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_MODEL = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}/[^\s/][^\s]{0,190}")
+
+
+def _is_id(value: str) -> str:
+    if not _ID.fullmatch(value):
+        raise ValueError(
+            "must have 1 to 128 letters, digits, dots, hyphens and underscores, a letter or digit first, "
+            f"got {shown(value)}"
+        )
+    return value
+
+
+def _is_model(value: str) -> str:
+    if not _MODEL.fullmatch(value):
+        raise ValueError(f"must be provider/name, like anthropic/claude-sonnet-4-5, got {shown(value)}")
+    return value
+
+
+Id = Annotated[str, AfterValidator(_is_id)]
+"""The id of an agent or a channel: it stands in URLs and file names."""
+ModelRef = Annotated[str, AfterValidator(_is_model)]
+"""`provider/name`; the name is the provider's own and may hold more slashes."""
+_Names = tuple[Annotated[str, StringConstraints(min_length=1, max_length=128)], ...]
+
+
+GivenThinking = Annotated[Thinking | None, BeforeValidator(read_thinking)]
+"""None: this layer leaves it to the next."""
+
+
+class Params(Document):
+    """What is passed on to a model."""
+
+    thinking: GivenThinking = None
+
+
+class EdgeStream(Document):
+    """Whether streaming clients of the HTTP edge also get the model's reasoning and its narration between tools."""
+
+    thinking: bool = False
+    intermediate: bool = False
+
+
+class Profile(Document):
+    """One agent.
+
+    `tools_allow` None: every tool; empty: none. `tools_allow_groups` alone allows only those groups, both together
+    unite; `tools_deny` wins over both.
+    """
+
+    id: Id
+    model: ModelRef
+    instructions: str = ""
+    tools_allow: _Names | None = None
+    tools_allow_groups: _Names = ()
+    tools_deny: _Names = ()
+    limits: Limits = Limits()
+    params: Params = Params()
+    edge_stream: EdgeStream | None = EdgeStream()
+
+    # Known, and accepted only where they ask for nothing: see `unsupported`.
+    policies: JsonValue = None
+    approvals_required: JsonValue = None
+    guardrails: JsonValue = None
+    budget: JsonValue = None
+    reliability: JsonValue = None
+    routes: JsonValue = None
+    alerts: JsonValue = None
+
+    @field_validator("tools_allow", mode="before")
+    @classmethod
+    def _null_is_neither_all_nor_none(cls, value: object) -> object:
+        if value is None:
+            raise ValueError("must not be null: leave the key out to allow every tool, or write [] to allow none")
+        return value
+
+    @property
+    def provider(self) -> str:
+        return self.model.partition("/")[0]
+
+    @property
+    def model_name(self) -> str:
+        """The model's name within its provider."""
+        return self.model.partition("/")[2]
+
+    def document(self) -> dict[str, Any]:
+        """The profile as it was written, in plain JSON: `load_profile` makes the same profile of it. What was left
+        out stays out, because a key that is present means more than its default."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+    def revision(self) -> str:
+        """A digest of what was written: equal for equal documents, however their keys are ordered."""
+        return canonical_digest(self.document())
+
+
+def load_profile(data: object, where: str) -> Profile:
+    """The profile that `data` (YAML or JSON once parsed, or Python) describes; `where` names its source in errors.
+
+    Raises InvalidConfiguration listing every mistake with its dotted path."""
+    return parse_document(Profile, data, where, more_problems=lambda document: refusals(document, IN_PROFILES))
