@@ -101,7 +101,7 @@ def parse_job(raw: bytes | str | Mapping[str, Any]) -> TurnJob:
     return TurnJob(**{"recipient": read.session, **given})
 
 
-def text_digest(job: TurnJob) -> str:
+def digest(job: TurnJob) -> str:
     """SHA-256 of the text, in hex: two jobs with the same id are the same job when this is equal too."""
     return hashlib.sha256(job.text.encode()).hexdigest()
 
