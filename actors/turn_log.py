@@ -43,6 +43,7 @@ class OwnedTurnLog:
         store: OwnerStore,
         lease: Lease,
         loaded: Loaded,
+        *,
         turn_id: str,
         address: AddressAnswer,
         leaving: Callable[[], bool],

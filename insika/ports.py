@@ -5,7 +5,7 @@ Each is as narrow as its one caller needs. The store's port is `insika.storage.p
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -85,6 +85,10 @@ class Toolbox(Protocol):
         """None: there is no such tool, or this agent may not use it as things stand now."""
         ...
 
+    def refuse(self, call: ToolCall) -> CallOutcome | None:
+        """Why this call cannot be run as it is written; None if it can. Asked before a call is recorded as started."""
+        ...
+
     async def run(self, call: ToolCall, step: int) -> CallOutcome:
         """Check the arguments and run the call under its time limit. Never raises for what the tool does."""
         ...
@@ -124,7 +128,7 @@ ModelEvent = TextDelta | ThinkingDelta | Finished
 class ModelProvider(Protocol):
     """Speaks to one kind of model. One call of `stream` is exactly one request: retries are the engine's."""
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Deltas as they come, then exactly one `Finished`.
 
         Raises ProviderError (may be tried again) or ProviderFatal (may not). Closing the iterator abandons the

@@ -6,7 +6,7 @@ An operation is atomic: all of it is written, or nothing. See `port` for what ea
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -80,6 +80,10 @@ class AcceptJob:
     takes_steers: bool = True
     session_vars: Mapping[str, Any] = field(default_factory=dict)
     var_updates: Mapping[str, Any] = field(default_factory=dict)
+
+    def tried_anew(self, turn_id: str) -> AcceptJob:
+        """The same job, for one more try: a turn id that a lost try may have used must not be offered twice."""
+        return replace(self, turn_id=turn_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,10 +90,10 @@ class BatchRunner:
         if tool is None:
             text = sentences.tool_not_available(call.name)
             return CallResult(row.index, row.call_id, CallState.NOT_RUN, text, is_error=True)
-        if call.malformed is not None:
-            text = sentences.invalid_arguments(call.name, "they are not a JSON object")
-            return CallResult(row.index, row.call_id, CallState.NOT_RUN, text, is_error=True)
         if row.side_effect and row.state is CallState.ANNOUNCED:
+            refusal = self._toolbox.refuse(call)
+            if refusal is not None:
+                return CallResult(row.index, row.call_id, CallState.NOT_RUN, refusal.content, is_error=True)
             self._log.may_start()
             await self._log.start_call(step, row.index)
         self._log.may_start()

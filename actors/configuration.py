@@ -1,0 +1,60 @@
+"""What this process knows of the configuration in the store, and how files get into it.
+
+The store holds what is in force. A file is applied at boot; what an operator changed later stays in force until that
+file changes. Whoever asks here gets what was in force at the last `refresh`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from actors.agents import AgentDirectory
+from insika.agents.profile import Profile
+from insika.config_files import load_profile_folder, load_settings_file
+from insika.settings import Settings, load_settings
+from insika.storage.port import ConfigurationStore
+
+OPERATOR = "operator"
+
+
+class Configuration:
+    def __init__(self, store: ConfigurationStore) -> None:
+        self._store = store
+        self._settings = Settings()
+        self._settings_revision = ""
+        self.agents = AgentDirectory(store)
+
+    def settings(self) -> Settings:
+        return self._settings
+
+    async def apply_files(self, settings_file: Path | None, agents_dir: Path | None) -> None:
+        """Apply what the environment names, where it has changed. Raises InvalidConfiguration, before anything of the
+        faulty file is applied."""
+        settings = load_settings_file(settings_file) if settings_file is not None else None
+        profiles = load_profile_folder(agents_dir) if agents_dir is not None else ()
+        if settings is not None:
+            await self._store.apply_settings(settings.revision(), settings.document(), file_source(settings.revision()))
+        await self.apply_profiles(profiles, from_file=True)
+
+    async def apply_profiles(self, profiles: Iterable[Profile], *, from_file: bool) -> list[str]:
+        """The ids of those that made a difference."""
+        changed = []
+        for profile in profiles:
+            revision = profile.revision()
+            source = file_source(revision) if from_file else OPERATOR
+            if await self._store.apply_profile(profile.id, revision, profile.document(), source):
+                changed.append(profile.id)
+        return changed
+
+    async def refresh(self) -> None:
+        """Learn what is in force. Raises StoreUnavailable; what was known stays."""
+        row = await self._store.current_settings()
+        if row is not None and row.revision != self._settings_revision:
+            self._settings = load_settings(dict(row.data), f"settings revision {row.revision[:12]}")
+            self._settings_revision = row.revision
+        await self.agents.refresh()
+
+
+def file_source(revision: str) -> str:
+    return f"file:{revision}"

@@ -1,0 +1,151 @@
+"""The one door for jobs: read, checked, given its verdict, and kept, before its producer hears anything.
+
+A job that cannot be read, or names an agent or a channel that does not exist, is kept as it came with the reason, and
+never stops the one behind it. While the store does not answer, the same job is tried again under the same id; nothing
+is dropped and nothing overtakes.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
+
+from actors.agents import AgentDirectory
+from actors.wakes import Wakes
+from insika.agents.limits import turn_limits
+from insika.agents.precedence import job_queue_mode
+from insika.choices import Origin
+from insika.clock import Clock
+from insika.crash_points import Crash, CrashPoint
+from insika.errors import InvalidJob, UnknownAgent
+from insika.events import Event, EventSink, EventType
+from insika.jobs import TurnJob, digest, parse_job, turn_key
+from insika.session_vars import remembered_vars, var_updates
+from insika.settings import Settings
+from insika.storage.operations import AcceptJob
+from insika.storage.port import IntakeStore, StoreUnavailable
+from insika.storage.rows import Accepted, Verdict
+
+PATIENCE_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A job that could not be accepted: it lies in rejected_jobs under `number`."""
+
+    number: int
+    error: InvalidJob
+
+
+class Ingress:
+    """`settings` gives the platform's settings as they are now."""
+
+    def __init__(
+        self,
+        store: IntakeStore,
+        agents: AgentDirectory,
+        settings: Callable[[], Settings],
+        *,
+        events: EventSink,
+        clock: Clock,
+        wakes: Wakes,
+        crash: Crash,
+    ) -> None:
+        self._store = store
+        self._agents = agents
+        self._settings = settings
+        self._events = events
+        self._clock = clock
+        self._wakes = wakes
+        self._crash = crash
+        self._log = structlog.get_logger("insika.ingress")
+
+    async def take(self, raw: bytes, *, message_id: str | None = None, source: str = "local") -> Accepted | Kept:
+        """Accept one job. `message_id` is used where the job itself has no id; without either it may run twice when
+        the store fails in between. Raises StoreUnavailable when the store has not answered for a while: then nobody
+        knows, and the same job should be sent again with the same id."""
+        try:
+            job = parse_job(raw)
+            accept = await self._request(job, raw, message_id)
+        except InvalidJob as error:
+            return await self._keep(raw, error, source)
+        accepted = await self._accept(accept)
+        self._crash(CrashPoint.ACCEPTED)
+        self._tell(job, accepted)
+        if accepted.verdict not in (Verdict.REJECTED, Verdict.DUPLICATE):
+            self._wakes.session(accepted.session_id)
+        return accepted
+
+    async def _request(self, job: TurnJob, raw: bytes, message_id: str | None) -> AcceptJob:
+        agent = self._agents.current(job.agent)
+        if agent is None:
+            await self._agents.refresh()
+            agent = self._agents.current(job.agent)
+        if agent is None:
+            raise UnknownAgent(f"agent: there is no agent {job.agent!r}; apply its profile first", field="agent")
+        if job.channel is not None and self._settings().channel(job.channel) is None:
+            raise InvalidJob(f"channel: there is no channel {job.channel!r} in the settings", field="channel")
+        limits = turn_limits(agent.profile, self._settings())
+        return AcceptJob(
+            tenant=job.tenant,
+            session=job.session,
+            job_id=job.id or message_id or f"anonymous-{uuid.uuid4()}",
+            digest=digest(job),
+            turn_id="",
+            text=job.text,
+            agent=job.agent,
+            key=turn_key(job.agent, job.channel, job.recipient, job.origin),
+            raw=raw,
+            mode=job_queue_mode(job.origin, job.queue_mode),
+            default_mode=limits.queue_mode,
+            channel=job.channel,
+            recipient=job.recipient,
+            origin=job.origin,
+            customer=job.customer,
+            sent_at=job.sent_at,
+            debounce_ms=limits.debounce_ms if job.origin is Origin.CUSTOMER else 0,
+            debounce_max_ms=limits.debounce_max_ms,
+            mailbox_max=limits.mailbox_max,
+            session_vars=remembered_vars(job.vars),
+            var_updates=var_updates(job.vars),
+        )
+
+    async def _accept(self, job: AcceptJob) -> Accepted:
+        async for attempt in _until_the_store_answers():
+            with attempt:
+                return await self._store.accept(job.tried_anew(str(uuid.uuid4())))
+        raise AssertionError("retrying neither answered nor raised")
+
+    async def _keep(self, raw: bytes, error: InvalidJob, source: str) -> Kept:
+        async for attempt in _until_the_store_answers():
+            with attempt:
+                number = await self._store.reject(raw, error.as_dict(), source)
+                self._log.warning("job kept aside", number=number, type=error.type, field=error.field)
+                return Kept(number, error)
+        raise AssertionError("retrying neither answered nor raised")
+
+    def _tell(self, job: TurnJob, accepted: Accepted) -> None:
+        self._events.publish(
+            Event(
+                EventType.TURN_ACCEPTED,
+                self._clock.now(),
+                accepted.turn_id,
+                job.session,
+                job.agent,
+                job.tenant or None,
+                data={"verdict": str(accepted.verdict), "position": accepted.position},
+            )
+        )
+
+
+def _until_the_store_answers() -> AsyncRetrying:
+    return AsyncRetrying(
+        retry=retry_if_exception_type(StoreUnavailable),
+        wait=wait_random_exponential(multiplier=0.1, max=2.0),
+        stop=stop_after_delay(PATIENCE_S),
+        reraise=True,
+    )

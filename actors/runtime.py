@@ -1,0 +1,139 @@
+"""Runs the sessions of one process: a bounded number at once, each by an actor that holds its lease.
+
+A wake is only taken when a slot is free, and nothing but a claim decides who owns a session. A session that has been
+killing its owners is a suspect: one of them at a time runs here, so that it cannot take the others along again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+import structlog
+
+from actors.lease import LeaseKeeper
+from actors.task_actor import TaskActor
+from actors.world import World
+from insika.crash_points import CrashPoint
+from insika.storage.port import StoreUnavailable
+from insika.storage.rows import Claim
+
+SUSPECT_DEATHS = 2
+LOOP_TICKS_PER_LEASE = 4
+
+
+class Runtime:
+    """`slots`: sessions at once, from 1."""
+
+    def __init__(self, world: World, keeper: LeaseKeeper, slots: int) -> None:
+        self._world = world
+        self._keeper = keeper
+        self._slots = slots
+        self._waiting: deque[int] = deque()
+        self._queued: set[int] = set()
+        self._running: dict[int, asyncio.Task[None]] = {}
+        self._suspect: int | None = None
+        self._outage_until = 0.0
+        self._leaving = False
+        self._ticker: asyncio.Task[None] | None = None
+        self._log = structlog.get_logger("insika.runtime")
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._running or self._waiting)
+
+    @property
+    def free_slots(self) -> int:
+        return self._slots - len(self._running)
+
+    def start(self) -> None:
+        self._keeper.start()
+        self._ticker = asyncio.create_task(self._tick())
+
+    def wake(self, session_id: int) -> None:
+        """There may be work in this session. Called from the loop's thread."""
+        if self._leaving or session_id in self._queued:
+            return
+        self._queued.add(session_id)
+        self._waiting.append(session_id)
+        self._fill()
+
+    async def idle(self) -> None:
+        """Returns when nothing runs and nothing waits here."""
+        while self._running:
+            await asyncio.wait(self._running.values())
+            await asyncio.sleep(0)
+
+    async def drain(self, drain_s: float) -> None:
+        """Take nothing more; let turns come to a boundary within `drain_s` seconds, then hand the rest over."""
+        self._leaving = True
+        self._waiting.clear()
+        self._queued.clear()
+        running = list(self._running.values())
+        if running:
+            _, late = await asyncio.wait(running, timeout=drain_s)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late)
+        if self._ticker is not None:
+            self._ticker.cancel()
+        await asyncio.to_thread(self._keeper.stop)
+
+    def _fill(self) -> None:
+        while self._waiting and len(self._running) < self._slots:
+            session_id = self._waiting.popleft()
+            self._queued.discard(session_id)
+            if session_id in self._running:
+                continue  # its owner sees new mail before it lets go
+            task = asyncio.create_task(self._own(session_id))
+            self._running[session_id] = task
+            task.add_done_callback(lambda done, owned=session_id: self._ended(owned, done))
+
+    def _ended(self, session_id: int, task: asyncio.Task[None]) -> None:
+        del self._running[session_id]
+        if self._suspect == session_id:
+            self._suspect = None
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # The lease is left to run out: a death is counted, and at the third the turn fails where all can see it.
+            self._log.error("actor died", session_id=session_id, exc_info=error)
+            if not isinstance(error, Exception):
+                raise error
+        self._fill()
+
+    async def _own(self, session_id: int) -> None:
+        claim, sent_at = await self._claim(session_id)
+        if claim is None:
+            return
+        lease = self._keeper.hold(claim, sent_at)
+        try:
+            self._world.crash(CrashPoint.CLAIMED)
+            await TaskActor(lease, self._world, lambda: self._leaving).run()
+        finally:
+            self._keeper.drop(lease)
+
+    async def _claim(self, session_id: int) -> tuple[Claim | None, float]:
+        sent_at = self._world.clock.monotonic()
+        may_take_suspect = self._suspect is None
+        if may_take_suspect:
+            self._suspect = session_id  # until the claim says otherwise
+        try:
+            claim = await self._world.store.claim(
+                session_id,
+                self._keeper.lease_s,
+                take_expired=sent_at >= self._outage_until,
+                take_suspects=may_take_suspect,
+            )
+        except StoreUnavailable as error:
+            # Leases ran out while nobody could renew them: their owners live, and get one lease's time to say so.
+            self._outage_until = self._world.clock.monotonic() + self._keeper.lease_s
+            self._log.warning("session not claimed", session_id=session_id, reason=error.message)
+            claim = None
+        if may_take_suspect and (claim is None or claim.deaths < SUSPECT_DEATHS):
+            self._suspect = None
+        return claim, sent_at
+
+    async def _tick(self) -> None:
+        while True:
+            self._keeper.loop_ticked()
+            await asyncio.sleep(self._keeper.lease_s / LOOP_TICKS_PER_LEASE)

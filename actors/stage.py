@@ -1,0 +1,119 @@
+"""Sets one turn up: which profile revision, which model, which tools, and where its answer goes.
+
+What a turn began with stays (profile, limits, tools offered); what it is denied is read as it is now. Nothing is
+written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from insika.providers.catalog import ModelCatalog
+
+from actors.agents import Agent, AgentDirectory
+from insika.agents.limits import TurnLimits, turn_limits
+from insika.errors import UnknownAgent
+from insika.policy.tool_lists import allowed_tools
+from insika.ports import ModelProvider
+from insika.settings import Settings
+from insika.storage.operations import NewDelivery
+from insika.storage.rows import SessionRow, TurnRow
+from insika.tools.registry import ToolRegistry
+from insika.tools.threads import ToolThreads
+from insika.tools.tool import ToolContext
+from insika.tools.toolbox import TurnToolbox
+from insika.turn.log import Answer
+from insika.turn.output import Answered, answer_deliveries
+from insika.turn.state import TurnIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A turn ready to run. `limits` is what is frozen with it."""
+
+    identity: TurnIdentity
+    revision: str
+    limits: Mapping[str, Any]
+    provider: ModelProvider
+    toolbox: TurnToolbox
+
+
+@dataclass(frozen=True, slots=True)
+class Addressee:
+    """Where a turn's answer goes: from the message that opened it."""
+
+    agent: str
+    channel: str | None
+    recipient: str | None
+
+
+class Stage:
+    def __init__(
+        self,
+        agents: AgentDirectory,
+        models: ModelCatalog,
+        tools: ToolRegistry,
+        threads: ToolThreads,
+        settings: Callable[[], Settings],
+    ) -> None:
+        self._agents = agents
+        self._models = models
+        self._tools = tools
+        self._threads = threads
+        self._settings = settings
+
+    def begin(self, session: SessionRow, turn_id: str, agent_id: str) -> Staged:
+        """A new turn, by the profile as it is now. Raises UnknownAgent, or InvalidConfiguration for a model that
+        this process does not know."""
+        agent = self._agents.current(agent_id)
+        if agent is None:
+            raise UnknownAgent(f"there is no agent {agent_id!r}; apply its profile, then send again", field="agent")
+        return self._staged(session, turn_id, agent, turn_limits(agent.profile, self._settings()))
+
+    async def resume(self, session: SessionRow, turn: TurnRow) -> Staged:
+        """A running turn, by the revision and limits it began with. Raises InvalidConfiguration."""
+        agent = await self._agents.frozen(turn.profile_revision or "")
+        if agent is None or turn.limits is None:
+            raise UnknownAgent(f"the profile revision of turn {turn.id} is not in the store", field="agent")
+        return self._staged(session, turn.id, agent, TurnLimits.from_dict(turn.limits))
+
+    def deliveries(self, session: SessionRow, turn_id: str, to: Addressee, answer: Answer) -> tuple[NewDelivery, ...]:
+        """The outbox rows of an answer. A channel that is gone from the settings has nowhere to deliver to."""
+        channel = self._settings().channel(to.channel) if to.channel is not None else None
+        answered = Answered(session.id, session.name, turn_id, to.agent, session.tenant, to.recipient)
+        return answer_deliveries(channel, answered, answer.content, answer.outcome)
+
+    def _staged(self, session: SessionRow, turn_id: str, agent: Agent, limits: TurnLimits) -> Staged:
+        profile = agent.profile
+        provider, _ = self._models.resolve(profile.model)
+        identity = TurnIdentity(
+            turn_id,
+            session.id,
+            session.name,
+            session.tenant,
+            profile.id,
+            profile.model,
+            profile.instructions,
+            limits,
+            limits.turn_timeout_s,
+        )
+        toolbox = TurnToolbox(
+            self._tools,
+            self._threads,
+            self._allowed(agent),
+            lambda name: self._allowed_now(profile.id, name),
+            ToolContext(session.tenant, session.name, profile.id, turn_id, ""),
+            limits.tool_timeout_s,
+        )
+        return Staged(identity, agent.revision, limits.as_dict(), provider, toolbox)
+
+    def _allowed(self, agent: Agent) -> tuple[str, ...]:
+        profile = agent.profile
+        return allowed_tools(self._tools.grouped, profile.tools_allow, profile.tools_deny, profile.tools_allow_groups)
+
+    def _allowed_now(self, agent_id: str, name: str) -> bool:
+        # An agent that was deleted meanwhile denies nothing new: its turn may end as it began.
+        current = self._agents.current(agent_id)
+        return current is None or name in self._allowed(current)

@@ -1,0 +1,77 @@
+"""Finds what is due: sessions without an owner, claims that ran out, deliveries that wait.
+
+Due times are rows, so that nothing has to be kept in a process to be remembered. Two sweepers at once are as good as
+one, and a worker may sweep for itself: what it does is only to look and to wake.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import structlog
+
+from actors.wakes import Wakes
+from insika.clock import DUE_NOW, Clock
+from insika.storage.port import OwnerStore, StoreUnavailable
+
+POLL_S = 0.5
+"""The longest a sweeper sleeps: another process may have written to the store without telling this one."""
+OUTAGE_PAUSE_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """How many sessions were woken, and how many deliveries became uncertain because their claim ran out."""
+
+    woken: int
+    uncertain: int
+
+
+class Sweeper:
+    """`expire_claims` settles what an outbox worker left behind; `refresh` learns what was configured meanwhile."""
+
+    def __init__(
+        self,
+        store: OwnerStore,
+        wakes: Wakes,
+        clock: Clock,
+        expire_claims: Callable[[], Awaitable[int]],
+        refresh: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._store = store
+        self._wakes = wakes
+        self._clock = clock
+        self._expire_claims = expire_claims
+        self._refresh = refresh
+        self._log = structlog.get_logger("insika.sweeper")
+
+    async def run_once(self) -> Swept:
+        """Raises StoreUnavailable."""
+        await self._refresh()
+        due = await self._store.due_sessions()
+        for session_id in due:
+            self._wakes.session(session_id)
+        uncertain = await self._expire_claims()
+        self._wakes.delivery()
+        return Swept(len(due), uncertain)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            try:
+                await self.run_once()
+                pause = await self._until_next_due()
+            except StoreUnavailable as error:
+                self._log.warning("store unavailable", reason=error.message)
+                pause = OUTAGE_PAUSE_S
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await stop.wait()
+
+    async def _until_next_due(self) -> float:
+        due_at = await self._store.next_due_at()
+        if due_at == DUE_NOW:
+            return POLL_S  # woken just now; asking again at once would only spin
+        return min(POLL_S, max(0.01, (due_at - self._clock.now()).total_seconds()))

@@ -1,0 +1,224 @@
+"""The owner of one session, from the claim of its lease to the release.
+
+It loads, lets the queue policy say what comes next, does that, and loads again until there is nothing to do. It keeps
+no truth of its own: whenever a write comes to nothing, or its outcome cannot be known, it throws its memory away and
+loads with the lease it holds. Who must never be stopped half-way is the store, not the actor: it may die anywhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+
+import structlog
+
+from actors.lease import Lease
+from actors.stage import Addressee, Staged
+from actors.turn_endings import TurnEndings
+from actors.turn_events import Scope, ScopedEvents
+from actors.turn_log import HandOver, OwnedTurnLog
+from actors.world import World
+from insika.crash_points import CrashPoint
+from insika.errors import InvalidConfiguration, LeaseLost, UnknownAgent
+from insika.events import EventType
+from insika.messages import user
+from insika.storage.operations import ModelCallKey, Release, Seen, StartTurn
+from insika.storage.port import StoreUnavailable
+from insika.storage.rows import Loaded, LogEntry
+from insika.tools.toolbox import TurnToolbox
+from insika.turn.history import load_from
+from insika.turn.log import Superseded
+from insika.turn.ports import TurnPorts
+from insika.turn.queue_policy import (
+    Begin,
+    CutRunning,
+    GiveUpQueued,
+    GiveUpRunning,
+    LetGo,
+    Resume,
+    WithdrawQueued,
+    next_move,
+)
+from insika.turn.run import TurnLoop
+from insika.turn.state import TurnState, state_from_log
+
+IN_VAIN_AT_MOST = 25
+"""Loads in a row after which nothing had changed. More means that the store refuses for a reason that loading does not
+show, which is a defect: better to let the session go, and its turn fail visibly, than to ask a model for ever."""
+
+STORE_PAUSE_S = 0.2
+"""Between two tries at a store that does not answer; they end with the lease at the latest."""
+
+
+class TaskActor:
+    """Owns one session. `leaving` tells whether the process is about to end."""
+
+    def __init__(self, lease: Lease, world: World, leaving: Callable[[], bool]) -> None:
+        self._lease = lease
+        self._world = world
+        self._store = world.store
+        self._leaving = leaving
+        self._endings = TurnEndings(lease, world)
+        self._log: tuple[LogEntry, ...] = ()
+        self._toolbox: TurnToolbox | None = None
+        self._notes = structlog.get_logger("insika.sessions").bind(session_id=lease.fence.session_id)
+
+    async def run(self) -> None:
+        """Returns when the session is released or lost. Cancelled at the end of a drain: hands the session over."""
+        try:
+            await self._own()
+        except HandOver:
+            await self._endings.hand_over()
+        except LeaseLost as lost:
+            self._notes.warning("session lost", reason=lost.message)
+        except asyncio.CancelledError:
+            # A call in a thread cannot be stopped: whoever took the session now might run beside it.
+            if self._toolbox is None or not self._toolbox.in_threads:
+                await self._endings.hand_over()
+            raise
+
+    async def _own(self) -> None:
+        in_vain, last = 0, None
+        while True:
+            try:
+                loaded = await self._load()
+                stands = (loaded.session.mail_seq, loaded.session.log_seq, loaded.session.turn_id, loaded.calls)
+                in_vain, last = (in_vain + 1 if stands == last else 0), stands
+                if in_vain > IN_VAIN_AT_MOST:
+                    self._notes.error("session stuck: its writes keep coming to nothing; letting its lease run out")
+                    return
+                if await self._move(loaded):
+                    return
+            except Superseded:
+                continue
+            except StoreUnavailable as error:
+                self._lease.may_start()
+                self._notes.warning("store unavailable", reason=error.message)
+                await asyncio.sleep(STORE_PAUSE_S)
+
+    async def _load(self) -> Loaded:
+        known = self._log[-1].seq if self._log else 0
+        loaded = await self._store.load(self._lease.fence, log_after=known)
+        if loaded is None:
+            raise LeaseLost("another worker has taken this session")
+        self._world.crash(CrashPoint.LOADED)
+        self._log = (*self._log, *loaded.log)
+        return replace(loaded, log=self._log)
+
+    async def _move(self, loaded: Loaded) -> bool:
+        """Do what comes next. True: the session is released."""
+        if self._leaving():
+            raise HandOver
+        move = next_move(loaded, lambda: str(uuid.uuid4()))
+        match move:
+            case LetGo(due_at):
+                released = await self._store.release(self._lease.fence, _seen(loaded), Release(due_at))
+                if released:
+                    self._world.crash(CrashPoint.RELEASED)
+                return released
+            case Begin():
+                return await self._begin(loaded, move)
+            case Resume():
+                return await self._resume(loaded)
+            case CutRunning():
+                await self._endings.cut(loaded, move)
+            case GiveUpRunning():
+                await self._endings.give_up(loaded)
+            case WithdrawQueued():
+                await self._endings.withdraw(loaded, _seen(loaded), move)
+            case GiveUpQueued(begin):
+                await self._endings.fail_queued(loaded, _seen(loaded), begin, self._endings.lost())
+        return False
+
+    async def _begin(self, loaded: Loaded, begin: Begin) -> bool:
+        first = begin.mail[0]
+        try:
+            staged = self._world.stage.begin(loaded.session, begin.turn_id, first.agent)
+        except (UnknownAgent, InvalidConfiguration) as error:
+            await self._endings.fail_queued(loaded, _seen(loaded), begin, error)
+            return False
+        limits = staged.identity.limits
+        texts = [row.text for row in begin.mail]
+        moved = load_from(loaded.log, texts, limits.context_budget)
+        seq = await self._store.start(
+            self._lease.fence,
+            _seen(loaded),
+            StartTurn(
+                begin.turn_id,
+                tuple(row.position for row in begin.mail),
+                first.agent,
+                first.channel,
+                first.recipient,
+                first.origin,
+                staged.revision,
+                staged.limits,
+                ModelCallKey(1, 1, "answer", staged.identity.model),
+                first.key if limits.steer_max_messages > 0 else None,
+                begin.merging,
+                load_from=moved,
+            ),
+        )
+        if seq is None:
+            raise Superseded
+        self._world.crash(CrashPoint.TURN_STARTED)
+        if moved is not None:
+            self._log = tuple(entry for entry in self._log if entry.seq >= moved)
+        opening = tuple(
+            LogEntry(
+                seq - len(begin.mail) + 1 + place, begin.turn_id, self._lease.epoch, 0, user(row.text), row.position
+            )
+            for place, row in enumerate(begin.mail)
+        )
+        emit = self._events(loaded, begin.turn_id, first.agent, 1)
+        if begin.steers_released:
+            emit(EventType.TURN_STEER_RELEASED, {"released_as": begin.turn_id, "count": len(begin.mail)})
+        if len(begin.mail) > 1 and not begin.steers_released:
+            emit(EventType.TURN_COALESCED, {"merged": len(begin.mail) - 1, "arrivals": len(begin.mail)})
+        emit(EventType.TURN_STARTED, {"revision": staged.revision})
+        state = state_from_log(begin.turn_id, (*self._log, *opening), (), (), fresh=True)
+        to = Addressee(first.agent, first.channel, first.recipient)
+        taken = {row.position for row in begin.mail}
+        left = replace(loaded, mail=tuple(row for row in loaded.mail if row.position not in taken))
+        return await self._run(left, staged, state, to, emit)
+
+    async def _resume(self, loaded: Loaded) -> bool:
+        turn = loaded.turn
+        if turn is None:
+            raise LeaseLost("the session names a running turn that the store does not have")
+        try:
+            staged = await self._world.stage.resume(loaded.session, turn)
+        except (UnknownAgent, InvalidConfiguration) as error:
+            await self._endings.fail_running(loaded, error)
+            return False
+        emit = self._events(loaded, turn.id, turn.agent, turn.attempt)
+        emit(EventType.TURN_RESUMED, {"deaths": loaded.session.deaths})
+        state = state_from_log(turn.id, loaded.log, loaded.calls, loaded.model_calls, fresh=False)
+        return await self._run(loaded, staged, state, Addressee(turn.agent, turn.channel, turn.recipient), emit)
+
+    async def _run(self, loaded: Loaded, staged: Staged, state: TurnState, to: Addressee, emit: ScopedEvents) -> bool:
+        turn_id = staged.identity.turn_id
+        log = OwnedTurnLog(
+            self._store,
+            self._lease,
+            loaded,
+            turn_id=turn_id,
+            address=lambda answer: self._world.stage.deliveries(loaded.session, turn_id, to, answer),
+            leaving=self._leaving,
+        )
+        self._toolbox = staged.toolbox
+        ports = TurnPorts(staged.provider, staged.toolbox, log, emit, self._world.clock, self._world.crash)
+        await TurnLoop(staged.identity, state, ports).run()
+        self._toolbox = None
+        self._endings.announce(emit, log)
+        return log.released
+
+    def _events(self, loaded: Loaded, turn_id: str, agent: str, attempt: int) -> ScopedEvents:
+        session = loaded.session
+        scope = Scope(session.name, session.tenant, self._lease.epoch, turn_id, agent, attempt)
+        return ScopedEvents(self._world.events, self._world.clock, scope)
+
+
+def _seen(loaded: Loaded) -> Seen:
+    return Seen(loaded.session.mail_seq, loaded.session.urgent_seq)

@@ -1,0 +1,174 @@
+"""The ways a turn ends, or is handed on, other than by its own loop: each one fenced write, and then the news of it.
+
+However a turn ends, the calls of its open batch get the results they lack, so that the conversation stays one that
+every vendor accepts.
+"""
+
+from __future__ import annotations
+
+from actors.lease import Lease
+from actors.turn_events import Scope, ScopedEvents
+from actors.turn_log import OwnedTurnLog
+from actors.world import World
+from insika.crash_points import CrashPoint
+from insika.errors import Cancelled, InsikaError, Interrupted, WorkerLost
+from insika.events import EventType
+from insika.messages import NO_USAGE
+from insika.storage.operations import EndTurn, FailQueued, Seen, SettleMail
+from insika.storage.port import StoreUnavailable
+from insika.storage.rows import Ended, Loaded, TurnState
+from insika.turn import sentences
+from insika.turn.batch import closing_results
+from insika.turn.estimate import estimate_usage
+from insika.turn.log import Answer, Failure, Superseded
+from insika.turn.queue_policy import LOST_AFTER_DEATHS, Begin, CutRunning, WithdrawQueued
+from insika.turn.state import state_from_log
+
+
+class TurnEndings:
+    def __init__(self, lease: Lease, world: World) -> None:
+        self._lease = lease
+        self._world = world
+        self._store = world.store
+
+    async def cut(self, loaded: Loaded, cut: CutRunning) -> None:
+        """End the running turn because somebody said so. Nothing is published."""
+        error: InsikaError = (
+            Interrupted("a newer message from the person took this turn's place")
+            if cut.interrupted
+            else Cancelled("the turn was cancelled")
+        )
+        await self._end(loaded, TurnState.CANCELLED, error, cut.control)
+        emit = self._events(loaded)
+        if cut.interrupted:
+            emit(EventType.TURN_INTERRUPTED, {"replaced_by": cut.replaced_by})
+        emit(EventType.TURN_CANCELLED, {"outcome": "cancelled", "error": error.type})
+
+    async def give_up(self, loaded: Loaded) -> None:
+        """End a running turn that has outlived too many owners."""
+        await self.fail_running(loaded, self.lost())
+
+    async def fail_running(self, loaded: Loaded, error: InsikaError) -> None:
+        await self._end(loaded, TurnState.FAILED, error, ())
+        self._events(loaded)(EventType.TURN_FAILED, {"outcome": "failed", "error": error.type})
+
+    async def withdraw(self, loaded: Loaded, seen: Seen, withdraw: WithdrawQueued) -> None:
+        """End a cancelled turn that never began; its messages are not run."""
+        settled = await self._store.settle_mail(
+            self._lease.fence,
+            seen,
+            SettleMail(
+                tuple(row.position for row in withdraw.mail),
+                Ended.WITHDRAWN,
+                withdraw.turn_id,
+                TurnState.CANCELLED,
+                withdraw.control,
+                withdraw.merging,
+            ),
+        )
+        if not settled:
+            raise Superseded
+        if withdraw.mail:
+            emit = self._events(loaded, withdraw.turn_id, withdraw.mail[0].agent)
+            emit(EventType.TURN_CANCELLED, {"outcome": "cancelled", "error": Cancelled.type})
+
+    async def fail_queued(self, loaded: Loaded, seen: Seen, begin: Begin, error: InsikaError) -> None:
+        """Start and fail a turn at once: what the person said is kept, nothing is run."""
+        first = begin.mail[0]
+        failed = await self._store.fail_queued(
+            self._lease.fence,
+            seen,
+            FailQueued(
+                begin.turn_id,
+                tuple(row.position for row in begin.mail),
+                first.agent,
+                first.channel,
+                first.recipient,
+                first.origin,
+                error.as_dict(),
+                begin.merging,
+            ),
+        )
+        if not failed:
+            raise Superseded
+        self._world.crash(CrashPoint.TURN_ENDED)
+        emit = self._events(loaded, begin.turn_id, first.agent)
+        emit(EventType.TURN_FAILED, {"outcome": "failed", "error": error.type})
+
+    async def hand_over(self) -> None:
+        """Let the session go in whatever state it is, due now, for another worker to go on from the log."""
+        try:
+            released = await self._store.release_for_drain(
+                self._lease.fence, unknown_result=sentences.UNKNOWN_OUTCOME, estimate=NO_USAGE
+            )
+        except StoreUnavailable:
+            return  # the lease runs out by itself; that only takes longer
+        if released:
+            self._world.wakes.session(self._lease.fence.session_id)
+
+    def announce(self, emit: ScopedEvents, log: OwnedTurnLog) -> None:
+        """Tell how the loop ended its turn."""
+        match log.ended:
+            case Answer() as answer:
+                self._world.crash(CrashPoint.COMMITTED)
+                self._world.wakes.delivery()
+                usage = answer.model_call.usage.total if answer.model_call is not None else 0
+                emit(
+                    EventType.TURN_COMPLETED,
+                    {
+                        "outcome": answer.outcome,
+                        "synthesized": answer.synthesized,
+                        "steps": answer.step,
+                        "last_request_tokens": usage,
+                        "timing": dict(answer.timing),
+                    },
+                )
+            case Failure() as failure:
+                self._world.crash(CrashPoint.TURN_ENDED)
+                emit(
+                    EventType.TURN_FAILED,
+                    {"outcome": "failed", "error": failure.error.type, "timing": dict(failure.timing)},
+                )
+            case None:
+                raise AssertionError("a loop returned without ending its turn")
+
+    @staticmethod
+    def lost() -> WorkerLost:
+        return WorkerLost(
+            f"the workers that ran this turn died {LOST_AFTER_DEATHS} times; it is not tried again by itself"
+        )
+
+    async def _end(self, loaded: Loaded, state: TurnState, error: InsikaError, control: tuple[int, ...]) -> None:
+        turn = loaded.turn
+        if turn is None:
+            raise Superseded
+        stands = state_from_log(turn.id, loaded.log, loaded.calls, loaded.model_calls, fresh=False)
+        results = closing_results(stands.batch.calls, error.type) if stands.batch is not None else ()
+        ended = await self._store.end(
+            self._lease.fence,
+            EndTurn(
+                turn.id,
+                stands.step,
+                state,
+                "cancelled" if state is TurnState.CANCELLED else "failed",
+                error.as_dict(),
+                results,
+                control,
+                estimate_usage("", stands.history),
+            ),
+        )
+        if not ended:
+            raise Superseded
+        self._world.crash(CrashPoint.TURN_ENDED)
+
+    def _events(self, loaded: Loaded, turn_id: str | None = None, agent: str | None = None) -> ScopedEvents:
+        session, turn = loaded.session, loaded.turn
+        scope = Scope(
+            session.name,
+            session.tenant,
+            self._lease.epoch,
+            turn_id or (turn.id if turn is not None else None),
+            agent or (turn.agent if turn is not None else None),
+            turn.attempt if turn is not None else 1,
+        )
+        return ScopedEvents(self._world.events, self._world.clock, scope)
