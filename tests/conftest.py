@@ -1,0 +1,19 @@
+"""How hard Hypothesis tries: HYPOTHESIS_PROFILE says, and `ci` is used when it is unset. Nothing else is global here.
+
+check: few examples, the same ones each time, for `scripts/check`. ci: the same ones each time, so that a red run is red
+again. thorough: many, and other ones each time, for a search by hand or at night.
+"""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+# A busy machine is not a slow strategy, and no test here may depend on the time it takes.
+_UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+settings.register_profile("check", _UNHURRIED, derandomize=True, max_examples=25, database=None)
+settings.register_profile("ci", _UNHURRIED, derandomize=True, max_examples=100, database=None)
+settings.register_profile("thorough", _UNHURRIED, max_examples=2000, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
