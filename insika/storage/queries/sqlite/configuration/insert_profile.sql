@@ -1,0 +1,1 @@
+INSERT INTO profiles (revision, name, data) VALUES (:revision, :name, :data)

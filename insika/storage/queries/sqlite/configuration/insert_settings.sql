@@ -1,0 +1,1 @@
+INSERT INTO settings (revision, data) VALUES (:revision, :data)

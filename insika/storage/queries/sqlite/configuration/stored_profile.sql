@@ -1,0 +1,1 @@
+SELECT name, data FROM profiles WHERE revision = :revision

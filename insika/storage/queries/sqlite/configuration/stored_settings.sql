@@ -1,0 +1,1 @@
+SELECT '', data FROM settings WHERE revision = :revision

@@ -1,0 +1,1 @@
+INSERT INTO sessions (tenant, name, vars) VALUES (:tenant, :session, :vars) RETURNING id

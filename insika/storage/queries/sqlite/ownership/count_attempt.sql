@@ -1,0 +1,1 @@
+UPDATE turns SET attempt = attempt + 1 WHERE id = :turn_id AND state = 'running'

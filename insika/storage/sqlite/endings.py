@@ -1,0 +1,173 @@
+"""How turns and messages end. Whatever ends a turn answers its open batch and settles its model calls with it.
+
+Committing demands that nothing urgent is unseen, so that an interrupt that came first is a fact; the other endings
+demand only the lease.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Sequence
+
+from insika.messages import NO_USAGE, assistant
+from insika.storage.operations import CommitTurn, EndTurn, FailQueued, Fence, NewDelivery, Seen, SettleMail
+from insika.storage.rows import Committed, Ended
+from insika.storage.sqlite import mailbox, model_calls
+from insika.storage.sqlite.conversation import Tail, last_batch
+from insika.storage.sqlite.group import Undo
+from insika.storage.sqlite.mapping import to_json
+from insika.storage.sqlite.queries import sql
+from insika.storage.sqlite.times import to_micros
+
+
+def commit(connection: sqlite3.Connection, fence: Fence, seen: Seen, turn: CommitTurn) -> Committed | None:
+    values = {
+        "session_id": fence.session_id,
+        "lease_id": fence.lease_id,
+        "turn_id": turn.turn_id,
+        "mail": seen.mail,
+        "urgent": seen.urgent,
+        "answers": 1 if turn.answer else 0,
+        "deliveries": len(turn.deliveries),
+        "closes": bool(turn.results),
+    }
+    row = connection.execute(sql("endings/fence_commit"), values).fetchone()
+    if row is None:
+        return None
+    log_seq, epoch, lane_seq, idle, missing = row
+    tail = Tail(connection, fence.session_id, turn.turn_id, epoch, log_seq - values["answers"] - missing + 1)
+    if missing:
+        tail.close_batch(last_batch(connection, turn.turn_id), turn.results)
+    if turn.answer:
+        tail.assistant(turn.step, assistant(turn.answer))
+    if turn.model_call is not None:
+        model_calls.settle(connection, turn.turn_id, turn.model_call)
+    model_calls.estimate_open(connection, turn.turn_id, NO_USAGE)
+    ended = {
+        "turn_id": turn.turn_id,
+        "outcome": turn.outcome,
+        "synthesized": turn.synthesized,
+        "route": turn.route,
+        "timing": to_json(turn.timing),
+    }
+    connection.execute(sql("endings/complete_turn"), ended)
+    _deliver(connection, fence.session_id, turn.turn_id, turn.deliveries, lane_seq)
+    if turn.release_due is None or not idle:
+        return Committed(released=False)
+    release = {"session_id": fence.session_id, "due_at": to_micros(turn.release_due)}
+    return Committed(released=connection.execute(sql("endings/release_with_commit"), release).fetchone() is not None)
+
+
+def end(connection: sqlite3.Connection, fence: Fence, turn: EndTurn) -> bool:
+    values = {
+        "session_id": fence.session_id,
+        "lease_id": fence.lease_id,
+        "turn_id": turn.turn_id,
+        "deliveries": len(turn.deliveries),
+    }
+    row = connection.execute(sql("endings/fence_end"), values).fetchone()
+    if row is None:
+        return False
+    log_seq, epoch, lane_seq, missing = row
+    if missing:
+        tail = Tail(connection, fence.session_id, turn.turn_id, epoch, log_seq - missing + 1)
+        tail.close_batch(last_batch(connection, turn.turn_id), turn.results)
+    model_calls.estimate_open(connection, turn.turn_id, turn.estimate)
+    connection.execute(sql("endings/void_approvals"), {"turn_id": turn.turn_id})
+    mailbox.end(connection, fence.session_id, turn.control, Ended.CONTROL, False)
+    ended = {
+        "turn_id": turn.turn_id,
+        "state": turn.state,
+        "outcome": turn.outcome,
+        "error": to_json(turn.error),
+        "timing": to_json(turn.timing),
+    }
+    connection.execute(sql("endings/end_turn"), ended)
+    _deliver(connection, fence.session_id, turn.turn_id, turn.deliveries, lane_seq)
+    return True
+
+
+def fail_queued(connection: sqlite3.Connection, fence: Fence, seen: Seen, turn: FailQueued) -> bool:
+    values = {
+        "session_id": fence.session_id,
+        "lease_id": fence.lease_id,
+        "mail": seen.mail,
+        "urgent": seen.urgent,
+        "turn_id": turn.turn_id,
+        "steerable_key": None,
+        "merging": turn.merging,
+        "taken": len(turn.positions),
+        "refused": 0,
+        "load_from": None,
+        "started": False,
+    }
+    row = connection.execute(sql("turns/fence_start"), values).fetchone()
+    if row is None:
+        return False
+    log_seq, epoch = row
+    first = log_seq - len(turn.positions) + 1
+    failed = {
+        "turn_id": turn.turn_id,
+        "session_id": fence.session_id,
+        "position": turn.positions[0],
+        "agent": turn.agent,
+        "channel": turn.channel,
+        "recipient": turn.recipient,
+        "origin": turn.origin,
+        "error": to_json(turn.error),
+        "started_seq": first,
+    }
+    if connection.execute(sql("endings/fail_turn"), failed).fetchone() is None:
+        raise Undo(False)
+    tail = Tail(connection, fence.session_id, turn.turn_id, epoch, first)
+    for text in mailbox.take(connection, fence.session_id, turn.positions, turn.turn_id, False):
+        tail.user(0, text)
+    return True
+
+
+def settle_mail(connection: sqlite3.Connection, fence: Fence, seen: Seen, mail: SettleMail) -> bool:
+    values = {
+        "session_id": fence.session_id,
+        "lease_id": fence.lease_id,
+        "mail": seen.mail,
+        "urgent": seen.urgent,
+        "ended": len(mail.positions),
+        "merging": mail.merging,
+        "turn_id": mail.turn_id,
+        "steerable_key": mail.steerable_key,
+    }
+    if connection.execute(sql("endings/fence_settle"), values).fetchone() is None:
+        return False
+    mailbox.end(connection, fence.session_id, mail.positions, Ended(mail.how), False)
+    mailbox.end(connection, fence.session_id, mail.control, Ended.CONTROL, False)
+    if mail.turn_id is not None:
+        ended = {"turn_id": mail.turn_id, "session_id": fence.session_id, "state": mail.turn_state}
+        if connection.execute(sql("endings/end_queued_turn"), ended).fetchone() is None:
+            raise Undo(False)
+    return True
+
+
+def _deliver(
+    connection: sqlite3.Connection, session_id: int, turn_id: str, deliveries: Sequence[NewDelivery], lane_seq: int
+) -> None:
+    """Write the outbox rows; `lane_seq` is the position of the last of them."""
+    for lane_pos, delivery in enumerate(deliveries, start=lane_seq - len(deliveries) + 1):
+        values = {
+            "id": f"msg_{os.urandom(16).hex()}",
+            "session_id": session_id,
+            "turn_id": turn_id,
+            "kind": delivery.kind,
+            "channel": delivery.channel,
+            "lane": delivery.lane,
+            "lane_pos": lane_pos,
+            "recipient": delivery.recipient,
+            "payload": to_json(delivery.payload),
+            "url": delivery.url,
+            "guarantee": delivery.guarantee,
+            "max_attempts": delivery.max_attempts,
+            "timeout_s": delivery.timeout_s,
+            "order_wait_s": delivery.order_wait_s,
+            "unique_key": delivery.unique_key,
+        }
+        connection.execute(sql("endings/insert_delivery"), values)

@@ -1,0 +1,50 @@
+"""What people look at. Nothing here decides anything; only an operator's hold on a session is written."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from insika.storage.rows import CallRow, LogEntry, Mail, ModelCallRow, SessionRow, SessionSummary, TurnRow
+from insika.storage.sqlite import mapping
+from insika.storage.sqlite.queries import sql
+
+
+def sessions(connection: sqlite3.Connection, limit: int, tenant: str | None) -> tuple[SessionSummary, ...]:
+    rows = connection.execute(sql("reads/sessions"), {"limit": limit, "tenant": tenant})
+    return tuple(map(mapping.session_summary, rows))
+
+
+def session(connection: sqlite3.Connection, name: str, tenant: str) -> SessionRow | None:
+    row = connection.execute(sql("reads/session"), {"name": name, "tenant": tenant}).fetchone()
+    return None if row is None else mapping.session_row(row)
+
+
+def messages(connection: sqlite3.Connection, session_id: int) -> tuple[LogEntry, ...]:
+    rows = connection.execute(sql("ownership/load_log"), {"session_id": session_id, "after": 0})
+    return tuple(map(mapping.log_entry, rows))
+
+
+def mail(connection: sqlite3.Connection, session_id: int) -> tuple[Mail, ...]:
+    return tuple(map(mapping.mail, connection.execute(sql("reads/mail"), {"session_id": session_id})))
+
+
+def turn(connection: sqlite3.Connection, turn_id: str) -> TurnRow | None:
+    row = connection.execute(sql("reads/turn"), {"turn_id": turn_id}).fetchone()
+    return None if row is None else mapping.turn_row(row)
+
+
+def turns(connection: sqlite3.Connection, session_id: int) -> tuple[TurnRow, ...]:
+    return tuple(map(mapping.turn_row, connection.execute(sql("reads/turns"), {"session_id": session_id})))
+
+
+def calls(connection: sqlite3.Connection, turn_id: str) -> tuple[CallRow, ...]:
+    return tuple(map(mapping.call_row, connection.execute(sql("reads/calls"), {"turn_id": turn_id})))
+
+
+def model_calls(connection: sqlite3.Connection, turn_id: str) -> tuple[ModelCallRow, ...]:
+    return tuple(map(mapping.model_call_row, connection.execute(sql("reads/model_calls"), {"turn_id": turn_id})))
+
+
+def set_paused(connection: sqlite3.Connection, name: str, paused: bool, tenant: str) -> bool:
+    values = {"name": name, "tenant": tenant, "paused": paused}
+    return connection.execute(sql("reads/set_paused"), values).fetchone() is not None

@@ -1,0 +1,153 @@
+"""A turn while it runs. Each operation updates the session row by id and lease first, and stops when that finds none.
+
+What starts anything (the turn, a model request, a call) demands besides that nothing urgent is unseen.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from insika.messages import Usage
+from insika.storage.operations import AppendStep, CallResult, CrossBoundary, Fence, ModelCallKey, Seen, StartTurn
+from insika.storage.port import StoreRefused
+from insika.storage.rows import CallStart, Ended
+from insika.storage.sqlite import mailbox, model_calls
+from insika.storage.sqlite.conversation import Tail, record
+from insika.storage.sqlite.group import Undo
+from insika.storage.sqlite.mapping import to_json
+from insika.storage.sqlite.queries import sql
+
+
+def start(connection: sqlite3.Connection, fence: Fence, seen: Seen, turn: StartTurn) -> int | None:
+    values = {
+        "session_id": fence.session_id,
+        "lease_id": fence.lease_id,
+        "mail": seen.mail,
+        "urgent": seen.urgent,
+        "turn_id": turn.turn_id,
+        "steerable_key": turn.steerable_key,
+        "merging": turn.merging,
+        "taken": len(turn.positions),
+        "refused": len(turn.refused),
+        "load_from": turn.load_from,
+        "started": True,
+    }
+    row = connection.execute(sql("turns/fence_start"), values).fetchone()
+    if row is None:
+        return None
+    log_seq, epoch = row
+    first = log_seq - len(turn.positions) + 1
+    values = {
+        "turn_id": turn.turn_id,
+        "session_id": fence.session_id,
+        "position": turn.positions[0],
+        "agent": turn.agent,
+        "channel": turn.channel,
+        "recipient": turn.recipient,
+        "origin": turn.origin,
+        "profile_revision": turn.profile_revision,
+        "limits": to_json(turn.limits),
+        "started_seq": first,
+    }
+    if connection.execute(sql("turns/run_turn"), values).fetchone() is None:
+        raise Undo(None)  # it has ended, or is another session's
+    tail = Tail(connection, fence.session_id, turn.turn_id, epoch, first)
+    for text in mailbox.take(connection, fence.session_id, turn.positions, turn.turn_id, None):
+        tail.user(0, text)
+    mailbox.end(connection, fence.session_id, turn.refused, Ended.REFUSED, None)
+    _open(connection, turn.turn_id, turn.model_call)
+    return int(log_seq)
+
+
+def append(connection: sqlite3.Connection, fence: Fence, step: AppendStep) -> int | None:
+    values = {
+        "session_id": fence.session_id,
+        "lease_id": fence.lease_id,
+        "turn_id": step.turn_id,
+        "calls": len(step.calls),
+    }
+    row = connection.execute(sql("turns/fence_append"), values).fetchone()
+    if row is None:
+        return None
+    log_seq, epoch = row
+    insert = sql("turns/insert_call")
+    for index, call in enumerate(step.calls):
+        announced = (call.call_id, call.name, to_json(call.arguments), call.side_effect)
+        connection.execute(insert, (step.turn_id, step.step, index, fence.session_id, *announced))
+    Tail(connection, fence.session_id, step.turn_id, epoch, log_seq).assistant(step.step, step.message)
+    model_calls.settle(connection, step.turn_id, step.model_call)
+    return int(log_seq)
+
+
+def retry_model(
+    connection: sqlite3.Connection, fence: Fence, seen: Seen, turn_id: str, call: ModelCallKey, *, estimate: Usage
+) -> bool:
+    values = {
+        "session_id": fence.session_id,
+        "lease_id": fence.lease_id,
+        "turn_id": turn_id,
+        "urgent": seen.urgent,
+    }
+    if connection.execute(sql("turns/fence_retry"), values).fetchone() is None:
+        return False
+    model_calls.estimate_open(connection, turn_id, estimate)
+    if not model_calls.open_call(connection, turn_id, call):
+        raise Undo(False)
+    return True
+
+
+def start_call(
+    connection: sqlite3.Connection, fence: Fence, seen: Seen, turn_id: str, *, step: int, index: int
+) -> CallStart:
+    values = {
+        "session_id": fence.session_id,
+        "lease_id": fence.lease_id,
+        "turn_id": turn_id,
+        "urgent": seen.urgent,
+        "step": step,
+        "index": index,
+    }
+    if connection.execute(sql("turns/fence_call_start"), values).fetchone() is None:
+        return CallStart(held=False, moved=False)
+    moved = connection.execute(sql("turns/start_call"), values).fetchone() is not None
+    return CallStart(held=True, moved=moved)
+
+
+def finish_call(connection: sqlite3.Connection, fence: Fence, turn_id: str, step: int, result: CallResult) -> CallStart:
+    values = {"session_id": fence.session_id, "lease_id": fence.lease_id, "turn_id": turn_id}
+    if connection.execute(sql("turns/fence_call_result"), values).fetchone() is None:
+        return CallStart(held=False, moved=False)
+    return CallStart(held=True, moved=record(connection, turn_id, step, result))
+
+
+def cross_boundary(connection: sqlite3.Connection, fence: Fence, seen: Seen, boundary: CrossBoundary) -> int | None:
+    added = len(boundary.results) + len(boundary.notices) + len(boundary.absorbed)
+    values = {
+        "session_id": fence.session_id,
+        "lease_id": fence.lease_id,
+        "turn_id": boundary.turn_id,
+        "urgent": seen.urgent,
+        "results": len(boundary.results),
+        "absorbed": len(boundary.absorbed),
+        "refused": len(boundary.refused),
+        "added": added,
+        "takes_steers": boundary.takes_steers,
+    }
+    row = connection.execute(sql("turns/fence_boundary"), values).fetchone()
+    if row is None:
+        return None
+    log_seq, epoch = row
+    positions = [absorbed.position for absorbed in boundary.absorbed]
+    mailbox.take(connection, fence.session_id, positions, boundary.turn_id, None)
+    mailbox.end(connection, fence.session_id, boundary.refused, Ended.REFUSED, None)
+    tail = Tail(connection, fence.session_id, boundary.turn_id, epoch, log_seq - added + 1)
+    tail.close_batch(boundary.step, boundary.results)
+    for content in (*boundary.notices, *(absorbed.content for absorbed in boundary.absorbed)):
+        tail.user(boundary.step, content)
+    _open(connection, boundary.turn_id, boundary.next_call)
+    return int(log_seq)
+
+
+def _open(connection: sqlite3.Connection, turn_id: str, key: ModelCallKey) -> None:
+    if not model_calls.open_call(connection, turn_id, key):
+        raise StoreRefused(f"attempt {key.attempt} at the model for step {key.step} ({key.purpose}) was opened before")
