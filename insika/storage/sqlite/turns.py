@@ -132,6 +132,8 @@ def cross_boundary(connection: sqlite3.Connection, fence: Fence, seen: Seen, bou
         "refused": len(boundary.refused),
         "added": added,
         "takes_steers": boundary.takes_steers,
+        "nothing_unseen": boundary.nothing_unseen,
+        "mail": seen.mail,
     }
     row = connection.execute(sql("turns/fence_boundary"), values).fetchone()
     if row is None:
