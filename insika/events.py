@@ -31,6 +31,7 @@ class EventType(enum.StrEnum):
     PROVIDER_FAILURE = "provider_failure"
     DELIVERY_DELIVERED = "delivery_delivered"
     DELIVERY_FAILED = "delivery_failed"
+    DELIVERY_OVERTOOK = "delivery_overtook"
     CONTENT = "content"
     INTERMEDIATE = "intermediate"
 

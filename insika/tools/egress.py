@@ -69,6 +69,7 @@ class EgressGuard:
             return Deny("the url holds spaces, control characters or backslashes")
         try:
             url = URL(text)
+            _ = url.host  # decodes IDNA, which is where a broken xn-- name shows
         except (ValueError, UnicodeError):
             return Deny("the url cannot be read")
         if url.scheme not in self._schemes:

@@ -35,8 +35,8 @@ class GuardedResolver(AbstractResolver):
 
 
 def guarded_connector(guard: EgressGuard, resolver: AbstractResolver) -> TCPConnector:
-    """A connector for one `aiohttp.ClientSession`, which owns it and its resolver. Each request has a connection of
-    its own and never waits for another's. Must be made on the running loop."""
+    """A connector for one `aiohttp.ClientSession`, which owns it; whoever made the resolver closes it. Each request
+    has a connection of its own and never waits for another's. Must be made on the running loop."""
 
     def checked_socket(info: AddrInfoType) -> socket.socket:
         family, kind, protocol, _, address = info

@@ -1,0 +1,1 @@
+SELECT max(lane_pos) + 1 FROM outbox WHERE lane = :lane

@@ -1,0 +1,1 @@
+SELECT state, claimed_at, session_id, lane FROM outbox WHERE id = :id

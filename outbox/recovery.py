@@ -1,0 +1,54 @@
+"""Picks up what a process that died left in the outbox. Safe to run twice at once, and at any time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from insika.clock import Clock
+from insika.events import EventSink
+from outbox.delivery import Deliverer
+from outbox.event import settled_event
+from outbox.message import DeliveryRow, DeliveryState
+from outbox.states import Delivered, Uncertain
+from outbox.store import OutboxStore
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveredDeliveries:
+    """`sent` were delivered by this recovery, `uncertain` became so by it, `pending` are left for later tries."""
+
+    sent: int
+    uncertain: int
+    pending: int
+
+
+async def sweep(store: OutboxStore, events: EventSink, clock: Clock) -> Sequence[DeliveryRow]:
+    """End the claims that ran out, and tell of those that are uncertain now. Answers those alone."""
+    uncertain = [row for row in await store.sweep_expired() if row.state is DeliveryState.UNCERTAIN]
+    for row in uncertain:
+        event = settled_event(row, Uncertain(row.reason or ""), clock.now())
+        if event is not None:
+            events.publish(event)
+    return uncertain
+
+
+async def recover_deliveries(
+    store: OutboxStore, deliverer: Deliverer, events: EventSink, clock: Clock, *, at_once: int = 8
+) -> RecoveredDeliveries:
+    """Sweep, then send all that is due, `at_once` at a time. Raises StoreUnavailable."""
+    swept = await sweep(store, events, clock)
+    sent = uncertain = 0
+
+    async def drain() -> None:
+        nonlocal sent, uncertain
+        while (decision := await deliverer.deliver_next()) is not None:
+            sent += isinstance(decision, Delivered)
+            uncertain += isinstance(decision, Uncertain)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(at_once):
+            group.create_task(drain())
+    counts = await store.counts()
+    return RecoveredDeliveries(sent, len(swept) + uncertain, counts[DeliveryState.PENDING])
