@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from insika.providers.catalog import ModelCatalog
+from insika.storage.sqlite.schema import migrate
 from insika.storage.sqlite.store import SqliteStore
 
 from actors.configuration import Configuration
@@ -112,7 +113,8 @@ class Embedded:
         """Open the store (migrating it where that is needed) and read the configuration; nothing runs yet.
 
         Raises InvalidConfiguration, or what opening the store raises."""
-        store = await SqliteStore.open(environment.database_file, parts.clock, migrate=True)
+        await asyncio.to_thread(migrate, environment.database_file, parts.clock.now)
+        store = SqliteStore.open(environment.database_file, parts.clock.now)
         embedded = cls(environment, parts, store)
         try:
             await embedded.configuration.apply_files(environment.settings, environment.agents_dir)

@@ -26,8 +26,9 @@ class Tail:
         self._epoch = epoch
         self.seq = seq
 
-    def user(self, step: int, content: str) -> None:
-        self._write(step, (Role.USER, content, None, None, False, 0))
+    def user(self, step: int, content: str, position: int | None = None) -> None:
+        """`position` is the mailbox row whose text it is; None for the engine's own words."""
+        self._write(step, (Role.USER, content, None, None, False, 0), position)
 
     def assistant(self, step: int, message: Message) -> None:
         calls = message.tool_calls
@@ -51,10 +52,12 @@ class Tail:
             left -= 1
             self._write(step, (Role.TOOL, content, None, call_id, failed, left))
 
-    def _write(self, step: int, said: tuple[Role, str, str | None, str | None, bool, int]) -> None:
+    def _write(
+        self, step: int, said: tuple[Role, str, str | None, str | None, bool, int], position: int | None = None
+    ) -> None:
         """`said`: role, content, tool_calls, tool_call_id, is_error, batch_open."""
         where = (self._session_id, self.seq, self._turn_id, self._epoch, step)
-        self._connection.execute(sql("turns/insert_message"), where + said)
+        self._connection.execute(sql("turns/insert_message"), (*where, *said, position))
         self.seq += 1
 
 

@@ -121,8 +121,9 @@ def fail_queued(connection: sqlite3.Connection, fence: Fence, seen: Seen, turn: 
     if connection.execute(sql("endings/fail_turn"), failed).fetchone() is None:
         raise Undo(False)
     tail = Tail(connection, fence.session_id, turn.turn_id, epoch, first)
-    for text in mailbox.take(connection, fence.session_id, turn.positions, turn.turn_id, False):
-        tail.user(0, text)
+    texts = mailbox.take(connection, fence.session_id, turn.positions, turn.turn_id, False)
+    for position, text in zip(turn.positions, texts, strict=True):
+        tail.user(0, text, position)
     return True
 
 

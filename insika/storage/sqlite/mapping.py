@@ -155,9 +155,10 @@ def model_call_row(row: Row) -> ModelCallRow:
 
 
 def log_entry(row: Row) -> LogEntry:
-    seq, turn_id, epoch, step, role, content, tool_calls, tool_call_id, is_error = row
+    seq, turn_id, epoch, step, role, content, tool_calls, tool_call_id, is_error, position = row
     calls = () if tool_calls is None else tuple(ToolCall(**call) for call in json.loads(tool_calls))
-    return LogEntry(seq, turn_id, epoch, step, Message(Role(role), content, calls, tool_call_id, bool(is_error)))
+    message = Message(Role(role), content, calls, tool_call_id, bool(is_error))
+    return LogEntry(seq, turn_id, epoch, step, message, position)
 
 
 def tool_calls_json(calls: Sequence[ToolCall]) -> str:

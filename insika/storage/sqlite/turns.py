@@ -52,8 +52,9 @@ def start(connection: sqlite3.Connection, fence: Fence, seen: Seen, turn: StartT
     if connection.execute(sql("turns/run_turn"), values).fetchone() is None:
         raise Undo(None)  # it has ended, or is another session's
     tail = Tail(connection, fence.session_id, turn.turn_id, epoch, first)
-    for text in mailbox.take(connection, fence.session_id, turn.positions, turn.turn_id, None):
-        tail.user(0, text)
+    texts = mailbox.take(connection, fence.session_id, turn.positions, turn.turn_id, None)
+    for position, text in zip(turn.positions, texts, strict=True):
+        tail.user(0, text, position)
     mailbox.end(connection, fence.session_id, turn.refused, Ended.REFUSED, None)
     _open(connection, turn.turn_id, turn.model_call)
     return int(log_seq)
@@ -144,8 +145,10 @@ def cross_boundary(connection: sqlite3.Connection, fence: Fence, seen: Seen, bou
     mailbox.end(connection, fence.session_id, boundary.refused, Ended.REFUSED, None)
     tail = Tail(connection, fence.session_id, boundary.turn_id, epoch, log_seq - added + 1)
     tail.close_batch(boundary.step, boundary.results)
-    for content in (*boundary.notices, *(absorbed.content for absorbed in boundary.absorbed)):
-        tail.user(boundary.step, content)
+    for notice in boundary.notices:
+        tail.user(boundary.step, notice)
+    for absorbed in boundary.absorbed:
+        tail.user(boundary.step, absorbed.content, absorbed.position)
     _open(connection, boundary.turn_id, boundary.next_call)
     return int(log_seq)
 

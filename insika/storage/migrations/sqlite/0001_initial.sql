@@ -166,6 +166,7 @@ CREATE TABLE messages (
   tool_call_id TEXT,
   is_error     INTEGER NOT NULL DEFAULT 0 CHECK (is_error IN (0, 1)),
   batch_open   INTEGER NOT NULL DEFAULT 0 CHECK (batch_open >= 0),
+  position     INTEGER CHECK (position IS NULL OR role = 'user'),
   at           INTEGER NOT NULL,
   PRIMARY KEY (session_id, seq),
   FOREIGN KEY (turn_id, tool_call_id) REFERENCES tool_calls (turn_id, call_id),
