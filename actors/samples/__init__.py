@@ -1,0 +1,1 @@
+"""Samples that come with the product: what `insika dev` and the demo run on in an empty folder."""
