@@ -33,7 +33,6 @@ from insika.tools.threads import ToolThreads
 from outbox.delivery import Deliverer
 from outbox.loop import DeliveryLoop
 from outbox.message import ClaimedDelivery
-from outbox.policy import RetryWaits, delivery_waits
 from outbox.recovery import RecoveredDeliveries, recover_deliveries, sweep
 from outbox.sqlite_store import SqliteOutboxStore
 from outbox.wake import WakeSignal
@@ -97,7 +96,6 @@ class Embedded:
             self.outbox,
             self._webhook,
             self._secrets,
-            RetryWaits(delivery_waits()),
             parts.clock,
             self.events,
             crash=parts.crash,
