@@ -32,3 +32,13 @@ def test_exactly_three_packages_are_shipped():
     shipped = PROJECT["tool"]["setuptools"]["packages"]["find"]["include"]
     assert {pattern.partition(".")[0] for pattern in shipped} == {"insika", "outbox", "actors"}
     assert all((ROOT / house / "py.typed").is_file() for house in ("insika", "outbox", "actors"))
+
+
+def test_every_file_of_a_house_is_shipped():
+    """A statement that stays out of the wheel is missed only on the machine of whoever installed it."""
+    data = PROJECT["tool"]["setuptools"]["package-data"]
+    for house in ("insika", "outbox", "actors"):
+        shipped = {path for pattern in data.get(house, []) for path in (ROOT / house).glob(pattern)}
+        files = {path for path in (ROOT / house).rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+        left_out = [path for path in files - shipped if path.suffix != ".py" and path.name not in data["*"]]
+        assert left_out == []
