@@ -178,3 +178,20 @@ asyncio.run(main())
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert (ended.returncode, ended.stdout) == (0, "given up\n"), ended.stderr
+
+
+async def test_a_call_given_up_before_its_thread_began_never_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = ToolThreads()
+    ran: list[str] = []
+    slow: list[threading.Thread] = []
+
+    def start_later(thread: threading.Thread) -> None:
+        slow.append(thread)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", start_later)
+        with pytest.raises(TimeoutError):
+            await threads.run(lambda: ran.append("late"), SHORT_S)
+    slow[0].start()
+    await _until(lambda: threads.stuck == 0)
+    assert ran == []
