@@ -31,7 +31,8 @@ def sqlite_file(url: str) -> Path:
             f"must be a SQLite URL like sqlite:///insika.db, the one database that this version stores in; got {given}"
         )
     file = unquote(parts.path)[1:]
-    if parts.netloc or parts.query or parts.fragment or not file or file.endswith("/") or file == ":memory:":
+    foreign = parts.netloc or parts.query or parts.fragment or not url.lower().startswith("sqlite:///")
+    if foreign or not file or "\0" in file or file.endswith("/") or file == ":memory:":
         raise ValueError("must name a file: sqlite:///relative.db or sqlite:////absolute/path.db")
     return Path(file)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import date, time
 from typing import Any, NoReturn
 
-from insika.text import clean_text, is_clean
+from insika.text import clean_text, is_clean, loses_nothing
 
 Path = tuple[str | int, ...]
 """Where something stands: keys of objects and positions in lists, from 0."""
@@ -23,6 +23,8 @@ Path = tuple[str | int, ...]
 MAX_DEPTH = 64
 MAX_VALUES = 200_000
 _LONGEST_KEY = 64
+_INT_64 = 2**63
+_CONTAINERS = (dict, list, tuple, Mapping)
 _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (type(None), "null"),
     (bool, "a boolean"),  # before the numbers, which it is one of in Python
@@ -95,24 +97,29 @@ def flaws(document: object) -> list[Flaw]:
         looked_at += 1
         if looked_at > MAX_VALUES:
             return [*found, Flaw((), f"must hold at most {MAX_VALUES} values", fatal=True)]
-        if isinstance(value, Mapping | list | tuple) and len(path) >= MAX_DEPTH:
-            # Stopping here also keeps a document that holds itself from being followed for ever.
-            return [*found, Flaw(path[:8], f"must not be nested deeper than {MAX_DEPTH}", fatal=True)]
+        if _is_sound(value):
+            continue
+        if isinstance(value, _CONTAINERS):
+            if len(path) >= MAX_DEPTH:
+                # Stopping here also keeps a document that holds itself from being followed for ever.
+                return [*found, Flaw(path[:8], f"must not be nested deeper than {MAX_DEPTH}", fatal=True)]
+            pending.extend(reversed(_children(path, value)))
         found.extend(_own_flaws(path, value))
-        pending.extend(reversed(list(_children(path, value))))
     return found
 
 
 def plain(value: object) -> Any:
     """A deep copy in dicts and lists only, its text cleaned. For documents whose flaws are known and not fatal: what is
     not JSON turns into null, and every key into text."""
-    if isinstance(value, Mapping):
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, dict | Mapping):
         return {clean_text(str(key)): plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [plain(inner) for inner in value]
     if isinstance(value, int | float):
         return value if _is_sayable(value) else None
-    return clean_text(value) if isinstance(value, str) else None
+    return None
 
 
 def canonical_json(value: object) -> str:
@@ -125,17 +132,24 @@ def canonical_digest(value: object) -> str:
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()
 
 
+def _is_sound(value: object) -> bool:
+    """Whether a value is certainly in order. Most are; this keeps their price down."""
+    if type(value) is str:
+        return value.isascii() and "\0" not in value
+    return value is None or value is True or value is False or (type(value) is int and -_INT_64 <= value < _INT_64)
+
+
 def _own_flaws(path: Path, value: object) -> Iterator[Flaw]:
-    if isinstance(value, Mapping):
+    if isinstance(value, dict | Mapping):
         for key in value:
             if not isinstance(key, str):
                 yield Flaw((*path, str(key)), f"the key must be a string, got {kind(key)}; put it in quotes")
             elif not is_clean(key):
-                yield Flaw((*path, key), "the key must not hold NUL or a lone surrogate")
+                yield Flaw((*path, key), "the key must not hold NUL or a surrogate")
         for key in value.repeated if isinstance(value, JsonObject) else ():
             yield Flaw((*path, key), "the key is given more than once")
     elif isinstance(value, str):
-        if not is_clean(value):
+        if not loses_nothing(value):
             yield Flaw(path, "must not hold NUL or a lone surrogate", cleanable=True)
     elif isinstance(value, int | float):
         if not _is_sayable(value):
@@ -150,11 +164,10 @@ def _is_sayable(number: float) -> bool:
     return number.bit_length() <= 1024 if isinstance(number, int) else math.isfinite(number)
 
 
-def _children(path: Path, value: object) -> Iterator[tuple[Path, object]]:
-    if isinstance(value, Mapping):
-        yield from (((*path, str(key)), inner) for key, inner in value.items())
-    elif isinstance(value, list | tuple):
-        yield from (((*path, at), inner) for at, inner in enumerate(value))
+def _children(path: Path, value: Mapping[Any, object] | list[object] | tuple[object, ...]) -> list[tuple[Path, object]]:
+    if isinstance(value, dict | Mapping):
+        return [((*path, str(key)), inner) for key, inner in value.items()]
+    return [((*path, at), inner) for at, inner in enumerate(value)]
 
 
 def _object(pairs: Sequence[tuple[str, Any]]) -> JsonObject:

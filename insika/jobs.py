@@ -87,15 +87,14 @@ def parse_job(raw: bytes | str | Mapping[str, Any]) -> TurnJob:
         if not (flaw.cleanable and flaw.path[0] in ("text", "vars"))
     ]
     if mistakes:
-        raise _invalid(mistakes)
+        raise _invalid(mistakes[:_TOLD_AT_MOST], untold=max(0, len(mistakes) - _TOLD_AT_MOST))
     fields = plain(document)
     if isinstance(raw, Mapping):
         _check_size(json.dumps(fields, ensure_ascii=False))
     try:
         read = _Fields.model_validate(fields)
     except ValidationError as error:
-        details = error.errors(include_url=False, include_context=False)
-        raise _invalid([(it["loc"], _mistake(it["type"], it["loc"], it["input"])) for it in details]) from None
+        raise _refused(error) from None
     given = {name: getattr(read, name) for name in read.model_fields_set}
     var_updates(given.get("vars", {}))
     return TurnJob(**{"recipient": read.session, **given})
@@ -142,10 +141,16 @@ def _check_length(size: int) -> None:
         raise InvalidJob(f"{_BODY}: expected at most {MAX_BODY_BYTES} bytes, got {size}", field=_BODY)
 
 
-def _invalid(mistakes: list[tuple[Path, str]]) -> InvalidJob:
-    told = [f"{dotted(path)}: {why}" for path, why in mistakes[:_TOLD_AT_MOST]]
-    if len(mistakes) > _TOLD_AT_MOST:
-        told.append(f"and {len(mistakes) - _TOLD_AT_MOST} more")
+def _refused(error: ValidationError) -> InvalidJob:
+    details = error.errors(include_url=False, include_context=False)
+    told = [(it["loc"], _mistake(it["type"], it["loc"], it["input"])) for it in details[:_TOLD_AT_MOST]]
+    return _invalid(told, untold=len(details) - len(told))
+
+
+def _invalid(mistakes: list[tuple[Path, str]], untold: int = 0) -> InvalidJob:
+    told = [f"{dotted(path)}: {why}" for path, why in mistakes]
+    if untold:
+        told.append(f"and {untold} more")
     return InvalidJob("; ".join(told), field=dotted(mistakes[0][0]))
 
 

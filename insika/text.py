@@ -31,6 +31,17 @@ def is_clean(text: str) -> bool:
     return "\0" not in text and (text.isascii() or _encodes(text))
 
 
+def loses_nothing(text: str) -> bool:
+    """Whether `clean_text` would replace nothing; joining a pair of surrogates keeps what was meant."""
+    if is_clean(text):
+        return True
+    try:
+        text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+    except UnicodeDecodeError:
+        return False
+    return "\0" not in text
+
+
 def truncate(text: str, max_bytes: int) -> str:
     """The longest beginning of the cleaned `text` that fits into `max_bytes` of UTF-8 and ends between characters.
 

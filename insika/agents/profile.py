@@ -63,15 +63,15 @@ class EdgeStream(Document):
 class Profile(Document):
     """One agent.
 
-    `tools_allow` None: every tool; empty: none. `tools_allow_groups` alone allows only those groups, both together
-    unite; `tools_deny` wins over both.
+    `tools_allow` None: every tool; empty: none. `tools_allow_groups` (None: not given) alone allows only those groups,
+    an empty one none; both together unite; `tools_deny` wins over both.
     """
 
     id: Id
     model: ModelRef
     instructions: str = ""
     tools_allow: _Names | None = None
-    tools_allow_groups: _Names = ()
+    tools_allow_groups: _Names | None = None
     tools_deny: _Names = ()
     limits: Limits = Limits()
     params: Params = Params()
@@ -86,12 +86,12 @@ class Profile(Document):
     routes: JsonValue = None
     alerts: JsonValue = None
 
-    @field_validator("tools_allow", mode="before")
+    @field_validator("tools_allow", "tools_allow_groups")
     @classmethod
-    def _null_is_neither_all_nor_none(cls, value: object) -> object:
-        if value is None:
+    def _null_is_neither_all_nor_none(cls, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if names is None:  # written as null; a key that is left out is not validated
             raise ValueError("must not be null: leave the key out to allow every tool, or write [] to allow none")
-        return value
+        return names
 
     @property
     def provider(self) -> str:

@@ -88,4 +88,5 @@ def _asks_for_nothing(value: object, off: tuple[str | int, ...]) -> bool:
         return all(_asks_for_nothing(inner, ()) for inner in value.values())
     if isinstance(value, list):
         return not value
-    return not isinstance(value, bool) and value in off
+    said = value.strip().lower() if isinstance(value, str) else value
+    return not isinstance(said, bool) and said in off

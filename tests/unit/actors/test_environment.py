@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import base64
+import os
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from actors.environment import read_environment, sqlite_file
+from insika.errors import InvalidConfiguration
+
+SECRET = "whsec_" + base64.b64encode(b"0" * 24).decode()
+
+
+@pytest.fixture(autouse=True)
+def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith("INSIKA_"):
+            monkeypatch.delenv(name)
+
+
+def problems() -> dict[str, str]:
+    with pytest.raises(InvalidConfiguration) as caught:
+        read_environment()
+    assert caught.value.where == "the environment"
+    assert caught.value.__context__ is None or caught.value.__suppress_context__
+    return dict(caught.value.problems)
+
+
+def test_an_empty_environment_has_the_defaults_of_the_contract() -> None:
+    environment = read_environment()
+    assert environment.database_file == Path("insika.db")
+    assert (environment.settings, environment.agents_dir, environment.tools, environment.webhook_secret) == (
+        None,
+        None,
+        (),
+        None,
+    )
+    assert (environment.egress_allow_http, environment.egress_allow_private, environment.egress_hosts) == (
+        False,
+        False,
+        (),
+    )
+    assert (environment.lease_s, environment.drain_s, environment.slots, environment.turn_timing) == (
+        15,
+        20,
+        200,
+        False,
+    )
+
+
+def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "DATABASE_URL": "sqlite:////var/lib/insika/it%20is.db",
+        "SETTINGS": "conf/settings.yaml",
+        "AGENTS_DIR": "conf/agents",
+        "TOOLS": "shop.tools, shop.more ,",
+        "WEBHOOK_SECRET": SECRET,
+        "EGRESS_ALLOW_HTTP": "1",
+        "EGRESS_ALLOW_PRIVATE": "true",
+        "EGRESS_HOSTS": "a.example,b.example",
+        "LEASE_S": "7.5",
+        "DRAIN_S": "0",
+        "SLOTS": "3",
+        "TURN_TIMING": "yes",
+    }.items():
+        monkeypatch.setenv(f"INSIKA_{name}", value)
+    environment = read_environment()
+    assert environment.database_file == Path("/var/lib/insika/it is.db")
+    assert (environment.settings, environment.agents_dir) == (Path("conf/settings.yaml"), Path("conf/agents"))
+    assert environment.tools == ("shop.tools", "shop.more")
+    assert environment.webhook_secret is not None
+    assert environment.webhook_secret.get_secret_value() == SECRET
+    assert (environment.egress_allow_http, environment.egress_allow_private) == (True, True)
+    assert environment.egress_hosts == ("a.example", "b.example")
+    assert (environment.lease_s, environment.drain_s, environment.slots, environment.turn_timing) == (7.5, 0, 3, True)
+    assert SECRET not in repr(environment)
+
+
+def test_empty_and_foreign_variables_count_as_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (
+        "DATABASE_URL",
+        "SETTINGS",
+        "AGENTS_DIR",
+        "TOOLS",
+        "WEBHOOK_SECRET",
+        "EGRESS_HOSTS",
+        "LEASE_S",
+        "SLOTS",
+    ):
+        monkeypatch.setenv(f"INSIKA_{name}", "")
+    monkeypatch.setenv("INSIKA_SOMETHING_ELSE", "x")
+    monkeypatch.setenv("SLOTS", "5")
+    assert read_environment().slots == 200
+
+
+def test_every_wrong_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "DATABASE_URL": "postgresql://user:t0ken@db/insika",
+        "WEBHOOK_SECRET": "t0ken",
+        "EGRESS_ALLOW_HTTP": "perhaps",
+        "LEASE_S": "nan",
+        "DRAIN_S": "-1",
+        "SLOTS": "many",
+        "TURN_TIMING": "2",
+    }.items():
+        monkeypatch.setenv(f"INSIKA_{name}", value)
+    found = problems()
+    assert set(found) == {
+        "INSIKA_DATABASE_URL",
+        "INSIKA_WEBHOOK_SECRET",
+        "INSIKA_EGRESS_ALLOW_HTTP",
+        "INSIKA_LEASE_S",
+        "INSIKA_DRAIN_S",
+        "INSIKA_SLOTS",
+        "INSIKA_TURN_TIMING",
+    }
+    assert found["INSIKA_SLOTS"] == "must be a whole number, got 'many'"
+    assert found["INSIKA_DRAIN_S"] == "must be at least 0, got '-1'"
+    assert "got a postgresql URL" in found["INSIKA_DATABASE_URL"]
+    assert "t0ken" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("url", "file"),
+    [
+        ("sqlite:///insika.db", "insika.db"),
+        ("sqlite:///./data/x.db", "data/x.db"),
+        ("sqlite:////tmp/x.db", "/tmp/x.db"),
+        ("SQLITE:///x.db", "x.db"),
+    ],
+)
+def test_a_sqlite_url_names_a_file(url: str, file: str) -> None:
+    assert sqlite_file(url) == Path(file)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgres://h/db",
+        "mysql://h/db",
+        "sqlite+aiosqlite:///x.db",
+        "insika.db",
+        "/tmp/x.db",
+        "sqlite://",
+        "sqlite:///",
+        "sqlite:///:memory:",
+        "sqlite://host/x.db",
+        "sqlite:///x.db?mode=ro",
+        "sqlite:///folder/",
+        "sqlite:x.db",
+        "sqlite:/x.db",
+        "sqlite:///x%00.db",
+    ],
+)
+def test_anything_else_is_no_database_of_this_version(url: str) -> None:
+    with pytest.raises(ValueError, match="sqlite:///"):
+        sqlite_file(url)
+
+
+def test_an_environment_cannot_be_changed() -> None:
+    environment = read_environment()
+    with pytest.raises(ValidationError):
+        environment.slots = 1  # type: ignore[misc]
