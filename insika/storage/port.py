@@ -146,6 +146,11 @@ class OwnerStore(Protocol):
         """Sessions that are due and unowned, oldest first, each at most once in 5 s, doubling up to 60 s."""
         ...
 
+    async def wake_due(self) -> int:
+        """Forget that due, unowned sessions were nudged, so that the next sweep of any process finds them. Answers
+        how many there are."""
+        ...
+
     async def next_due_at(self) -> datetime:
         """When the next session or delivery will be due; NEVER if none. For a clock to sleep until."""
         ...
@@ -185,7 +190,11 @@ class ReadStore(Protocol):
 
     async def session(self, name: str, *, tenant: str = "") -> SessionRow | None: ...
 
-    async def messages(self, session_id: int) -> Sequence[LogEntry]: ...
+    async def session_by_id(self, session_id: int) -> SessionRow | None: ...
+
+    async def messages(self, session_id: int, *, after: int = 0) -> Sequence[LogEntry]:
+        """The conversation in order, from behind the sequence number `after`."""
+        ...
 
     async def mail(self, session_id: int) -> Sequence[Mail]:
         """Every message that was accepted, ended or not, by position."""

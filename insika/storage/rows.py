@@ -128,6 +128,7 @@ class Mail:
     origin: str
     ended: Ended | None = None
     consumed_by: str | None = None
+    customer: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,6 +103,7 @@ def mail(row: Row) -> Mail:
         origin=row[14],
         ended=None if row[15] is None else Ended(row[15]),
         consumed_by=row[16],
+        customer=row[17],
     )
 
 

@@ -91,6 +91,10 @@ def nudge_due(connection: sqlite3.Connection, limit: int) -> Sequence[int]:
     return due
 
 
+def wake_due(connection: sqlite3.Connection) -> int:
+    return connection.execute(sql("ownership/wake_due")).rowcount
+
+
 def next_due_at(connection: sqlite3.Connection) -> datetime:
     (session,) = connection.execute(sql("ownership/next_due_session")).fetchone()
     (delivery,) = connection.execute(sql("ownership/next_due_delivery")).fetchone()

@@ -19,8 +19,13 @@ def session(connection: sqlite3.Connection, name: str, tenant: str) -> SessionRo
     return None if row is None else mapping.session_row(row)
 
 
-def messages(connection: sqlite3.Connection, session_id: int) -> tuple[LogEntry, ...]:
-    rows = connection.execute(sql("ownership/load_log"), {"session_id": session_id, "after": 0})
+def session_by_id(connection: sqlite3.Connection, session_id: int) -> SessionRow | None:
+    row = connection.execute(sql("reads/session_by_id"), {"session_id": session_id}).fetchone()
+    return None if row is None else mapping.session_row(row)
+
+
+def messages(connection: sqlite3.Connection, session_id: int, after: int) -> tuple[LogEntry, ...]:
+    rows = connection.execute(sql("ownership/load_log"), {"session_id": session_id, "after": after})
     return tuple(map(mapping.log_entry, rows))
 
 

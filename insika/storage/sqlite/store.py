@@ -83,6 +83,9 @@ class SqliteStore:
             return ()  # the usual answer costs no write
         return await self.database.write(lambda connection: ownership.nudge_due(connection, limit))
 
+    async def wake_due(self) -> int:
+        return await self.database.write(ownership.wake_due)
+
     async def next_due_at(self) -> datetime:
         return await self.database.read(ownership.next_due_at)
 
@@ -153,8 +156,11 @@ class SqliteStore:
     async def session(self, name: str, *, tenant: str = "") -> rows.SessionRow | None:
         return await self.database.read(lambda connection: reads.session(connection, name, tenant))
 
-    async def messages(self, session_id: int) -> Sequence[rows.LogEntry]:
-        return await self.database.read(lambda connection: reads.messages(connection, session_id))
+    async def session_by_id(self, session_id: int) -> rows.SessionRow | None:
+        return await self.database.read(lambda connection: reads.session_by_id(connection, session_id))
+
+    async def messages(self, session_id: int, *, after: int = 0) -> Sequence[rows.LogEntry]:
+        return await self.database.read(lambda connection: reads.messages(connection, session_id, after))
 
     async def mail(self, session_id: int) -> Sequence[rows.Mail]:
         return await self.database.read(lambda connection: reads.mail(connection, session_id))
