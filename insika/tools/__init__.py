@@ -1,1 +1,7 @@
-"""Tools: how they are declared, checked and called."""
+"""Tools: typed functions that a model may call. These are the names that a module of tools needs."""
+
+from insika.messages import Halt
+from insika.tools.python_tools import collect, tool
+from insika.tools.tool import Tool, ToolContext, ToolError
+
+__all__ = ["Halt", "Tool", "ToolContext", "ToolError", "collect", "tool"]

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from insika.errors import InvalidConfiguration
-from insika.tools.python_tools import tool
+from insika.tools import tool
 from insika.tools.registry import ToolRegistry, load_tools
 
 MODULE = """
 from __future__ import annotations
 from dataclasses import dataclass
-from insika.tools.python_tools import tool
+from insika.tools import tool
 
 @dataclass
 class Book:
