@@ -6,6 +6,8 @@ in a list.
 
 from __future__ import annotations
 
+import asyncio
+import time
 import zlib
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
@@ -31,9 +33,9 @@ def no_journal(name: str, run: Mapping[str, Any]) -> None:
     return None
 
 
-def demo_tools(journal: Journal = no_journal) -> list[Tool]:
+def demo_tools(journal: Journal = no_journal, *, pause_s: float = 0.0) -> list[Tool]:
     """`order_lookup`, `stock_check` and `refund`. Only `refund` changes something in the world. The two that block,
-    as a query of a database would, run in threads; `stock_check` runs on the event loop."""
+    as a query of a database would, run in threads; `stock_check` runs on the event loop. Each takes `pause_s` seconds."""
 
     def note(name: str, context: ToolContext, **arguments: str) -> None:
         key = context.idempotency_key
@@ -43,18 +45,21 @@ def demo_tools(journal: Journal = no_journal) -> list[Tool]:
     def order_lookup(order_id: OrderId, context: ToolContext) -> dict[str, Any]:
         """Look up an order by its number: which book it is for and how far it has come."""
         note("order_lookup", context, order_id=order_id)
+        time.sleep(pause_s)
         return _order(order_id)
 
     @tool(group="shelf")
     async def stock_check(title: Title, context: ToolContext) -> dict[str, Any]:
         """Count the copies of a title that are on the shelf."""
         note("stock_check", context, title=title)
+        await asyncio.sleep(pause_s)
         return {"title": title, "copies": zlib.crc32(title.lower().encode()) % 4}
 
     @tool(group="orders", side_effect=True)
     def refund(order_id: OrderId, context: ToolContext) -> dict[str, Any]:
         """Pay back what an order cost. This moves money: do it once, and only for an order that exists."""
         note("refund", context, order_id=order_id)
+        time.sleep(pause_s)
         return {"order_id": order_id, "refunded": True, "amount": _price(order_id)}
 
     return [order_lookup, stock_check, refund]

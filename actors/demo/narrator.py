@@ -1,0 +1,134 @@
+"""Tells the demo: for people as lines one can follow, for programs as one JSON object a line.
+
+It only tells what it is given. Nothing in the story waits for it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from rich.console import Console
+from rich.markup import escape
+
+from actors.receiver import Received
+from insika.providers.offline import NOTICE
+
+Event = Mapping[str, Any]
+
+
+class Narrator(Protocol):
+    def opening(self, directory: str, receiver: str) -> None: ...
+
+    def scene(self, title: str) -> None: ...
+
+    def person(self, session: str, text: str) -> None: ...
+
+    def event(self, event: Event) -> None: ...
+
+    def received(self, received: Received) -> None: ...
+
+    def killing(self, pid: int) -> None: ...
+
+    def finished(self, totals: Mapping[str, Any]) -> None: ...
+
+
+class JsonNarrator:
+    """Everything, one object a line; each has an `event`."""
+
+    def opening(self, directory: str, receiver: str) -> None:
+        self._say("demo.started", directory=directory, receiver=receiver, notice=NOTICE)
+
+    def scene(self, title: str) -> None:
+        self._say("demo.scene", title=title)
+
+    def person(self, session: str, text: str) -> None:
+        self._say("demo.person", session=session, text=text)
+
+    def event(self, event: Event) -> None:
+        sys.stdout.write(json.dumps(event) + "\n")
+
+    def received(self, received: Received) -> None:
+        self._say("demo.received", **received.as_dict())
+
+    def killing(self, pid: int) -> None:
+        self._say("demo.killed", pid=pid, signal="SIGKILL")
+
+    def finished(self, totals: Mapping[str, Any]) -> None:
+        self._say("demo.finished", **totals)
+
+    def _say(self, event: str, **fields: Any) -> None:
+        sys.stdout.write(json.dumps({"event": event, **fields}) + "\n")
+        sys.stdout.flush()
+
+
+class TerminalNarrator:
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._narrating = False
+
+    def opening(self, directory: str, receiver: str) -> None:
+        self._line(f"[dim]{escape(NOTICE)} No network and no key are used.[/dim]")
+        self._line(f"[dim]Store: SQLite in {escape(directory)}. Answers are delivered to {escape(receiver)}.[/dim]")
+
+    def scene(self, title: str) -> None:
+        self._line("")
+        self._line(f"[bold]{escape(title)}[/bold]")
+
+    def person(self, session: str, text: str) -> None:
+        self._line(f"  [cyan]{escape(session)}[/cyan] writes: {escape(text)}")
+
+    def event(self, event: Event) -> None:
+        teller = _TELLERS.get(event["event"])
+        if teller is not None:
+            self._line(f"    {teller(event)}")
+
+    def received(self, received: Received) -> None:
+        payload = received.payload
+        self._line(f"  [green]{escape(payload['recipient'])} reads: {escape(payload['content'])}[/green]")
+        self._line(f"    [dim]POST {escape(received.id)}, signature checked, arrived {_times(received.count)}[/dim]")
+
+    def killing(self, pid: int) -> None:
+        self._line(f"  [red]kill -9 {pid}[/red]")
+
+    def finished(self, totals: Mapping[str, Any]) -> None:
+        runs: Mapping[str, int] = totals["tool_runs"]
+        self._line("")
+        self._line("[bold]What came of it[/bold]")
+        self._line(f"  {totals['deliveries']} answers delivered, {totals['duplicates']} of them more than once.")
+        for call, count in runs.items():
+            self._line(f"  {escape(call)} ran {_times(count)}")
+        self._line(f"  {totals['recovered_turns']} turn was finished by another process than the one that began it.")
+
+    def _line(self, markup: str) -> None:
+        self._console.print(markup, highlight=False, soft_wrap=True)
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _verdict(event: Event) -> str:
+    meaning = {
+        "accepted": "it gets a turn of its own",
+        "steered": "it waits to join the running turn at its next boundary",
+        "duplicate": "it was taken before; nothing runs twice",
+    }.get(event["verdict"], "")
+    return f"[yellow]{escape(event['verdict'])}[/yellow][dim]: {meaning}[/dim]"
+
+
+_TELLERS: Mapping[str, Callable[[Event], str]] = {
+    "verdict": _verdict,
+    "job_kept_aside": lambda e: f"[yellow]kept aside[/yellow][dim]: {escape(e['message'])}[/dim]",
+    "intermediate": lambda e: f"[dim]step {e['step']}: “{escape(e['text'])}”[/dim]",
+    "tool_called": lambda e: f"[blue]{escape(e['tool'])}[/blue] [dim]runs (step {e['step']})[/dim]",
+    "tool_returned": lambda e: f"[blue]{escape(e['tool'])}[/blue] [dim]{escape(e['state'])}; the batch closes[/dim]",
+    "turn_steered": lambda e: f"[yellow]{e['count']} message joined the turn at this boundary[/yellow]",
+    "tool_budget_warned": lambda e: f"[yellow]budget: {e['remaining']} of {e['max']} calls left, and the model is told[/yellow]",
+    "turn_resumed": lambda e: f"[yellow]turn taken up again from its log, attempt {e['attempt']}[/yellow]",
+    "turn_completed": lambda e: f"[dim]turn {escape(e['outcome'])} after {e['steps']} steps; answer and delivery committed together[/dim]",
+    "turn_failed": lambda e: f"[red]turn failed: {escape(str(e['error']))}[/red]",
+    "delivery_failed": lambda e: f"[red]delivery {escape(e['outcome'])}: {escape(e['reason'])}[/red]",
+}
