@@ -42,7 +42,9 @@ require_venv() {
 
 apt_install() {
     export DEBIAN_FRONTEND=noninteractive
-    { apt-get install -y -qq "$@" || { apt-get update -qq && apt-get install -y -qq "$@"; }; } </dev/null >/dev/null
+    # The first try spares the update; a new machine has no lists of packages yet, and need not hear about it.
+    apt-get install -y -qq "$@" </dev/null >/dev/null 2>&1 ||
+        { apt-get update -qq && apt-get install -y -qq "$@"; } </dev/null >/dev/null
 }
 
 # What the installation depends on. It is kept inside the environment, so that it goes when the environment goes.
