@@ -17,7 +17,6 @@ from insika.errors import InvalidConfiguration
 from insika.parsing import validation_problems
 
 _PREFIX = "INSIKA_"
-_SHOWN = frozenset({"lease_s", "drain_s", "slots", "turn_timing", "egress_allow_http", "egress_allow_private"})
 
 
 def sqlite_file(url: str) -> Path:
@@ -88,7 +87,7 @@ def read_environment() -> Environment:
     try:
         return Environment()
     except ValidationError as error:
-        problems = validation_problems(error, Environment, secret=lambda path: path[0] not in _SHOWN)
+        problems = validation_problems(error, Environment)
         raise InvalidConfiguration(
             "the environment", [(_PREFIX + str(path[0]).upper(), why) for path, why in problems]
         ) from None
