@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -92,7 +92,7 @@ class Posted:
 class ScriptedPost:
     """Gives the results in order. A callable is asked with the request, which is how a test acts in its midst."""
 
-    results: list[AttemptResult | Callable[[Posted], AttemptResult]]
+    results: list[AttemptResult | Callable[[Posted], Awaitable[AttemptResult]]]
     posted: list[Posted] = field(default_factory=list)
 
     async def post(
@@ -103,7 +103,7 @@ class ScriptedPost:
         request = Posted(url, dict(headers), body)
         self.posted.append(request)
         result = self.results.pop(0)
-        return result(request) if callable(result) else result
+        return await result(request) if callable(result) else result
 
 
 @dataclass

@@ -321,16 +321,19 @@ async def test_the_next_due_time_is_never_in_an_empty_outbox(outbox):
     assert await outbox.store.next_due_at() == NEVER
 
 
-async def test_the_next_due_time_is_a_retry_an_expiry_or_the_end_of_a_hold(outbox):
+async def test_the_next_due_time_is_an_expiry_or_a_retry_or_the_end_of_a_hold(outbox):
     start = outbox.clock.now()
-    outbox.add("a", order_wait_s=10.0, timeout_s=15.0)
+    outbox.add("a", order_wait_s=60.0, timeout_s=15.0)
+    outbox.add("b")
     assert await outbox.store.next_due_at() == start
     row = await claim(outbox)
     assert await outbox.store.next_due_at() == start + timedelta(seconds=35, microseconds=1)
-    outbox.add("b")
-    assert await outbox.store.next_due_at() == start + timedelta(seconds=10)
     await outbox.store.settle(row.id, row.claim, RetryIn(4.0, "503"))
     assert await outbox.store.next_due_at() == start + timedelta(seconds=4)
+    outbox.add("x", session="s2", order_wait_s=10.0)
+    await claim(outbox)
+    outbox.change("UPDATE outbox SET due_at = due_at + 3600000000 WHERE id = 'a'")
+    assert await outbox.store.next_due_at() == start + timedelta(seconds=10)
 
 
 async def test_many_that_are_held_do_not_hide_the_one_that_is_due(outbox):
