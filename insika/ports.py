@@ -58,11 +58,6 @@ class ToolTraits(Protocol):
         """It bears two runs with one key, and so may be run again when nobody knows how the first ended."""
         ...
 
-    @property
-    def repeatable(self) -> bool:
-        """Calling it again with equal arguments is ordinary use (a clock, a queue): no repetition."""
-        ...
-
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
@@ -83,6 +78,11 @@ class Toolbox(Protocol):
 
     def find(self, name: str) -> ToolTraits | None:
         """None: there is no such tool, or this agent may not use it as things stand now."""
+        ...
+
+    def repeatable(self, name: str) -> bool:
+        """Calling this tool again with equal arguments is ordinary use (a clock, a queue): no repetition. The answer
+        stays while the turn runs, also when the tool is denied meanwhile: a resumed turn must count as before."""
         ...
 
     def refuse(self, call: ToolCall) -> CallOutcome | None:

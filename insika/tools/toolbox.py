@@ -44,6 +44,10 @@ class TurnToolbox:
     def find(self, name: str) -> Tool | None:
         return self._tools.get(name) if self._may_use(name) else None
 
+    def repeatable(self, name: str) -> bool:
+        tool = self._tools.get(name)
+        return tool is not None and tool.repeatable
+
     @property
     def in_threads(self) -> int:
         """Calls of this turn that are in a thread now, with those that were given up and have not returned."""

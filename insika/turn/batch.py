@@ -8,13 +8,14 @@ result is unknown, which is what the model is told. Results become messages else
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from insika.crash_points import Crash, CrashPoint
+from insika.errors import TurnTimeout
 from insika.events import EventType
 from insika.messages import ToolCall
-from insika.ports import CallOutcome, Emit, Toolbox
+from insika.ports import CallOutcome, Emit, Toolbox, ToolTraits
 from insika.storage.operations import CallResult
 from insika.storage.rows import CallRow, CallState
 from insika.turn import sentences
@@ -26,14 +27,24 @@ FINISHED = frozenset({CallState.DONE, CallState.UNKNOWN, CallState.NOT_RUN})
 
 
 class BatchRunner:
-    """One turn's way of running batches. `concurrency`: how many calls of a batch may run at once, from 1."""
+    """One turn's way of running batches. `concurrency`: how many calls of a batch may run at once, from 1.
+    `out_of_time`: the turn has had its time, so that no further call may begin."""
 
-    def __init__(self, toolbox: Toolbox, log: TurnLog, emit: Emit, crash: Crash, concurrency: int) -> None:
+    def __init__(  # noqa: PLR0917 - six, of which four are the turn's ports
+        self,
+        toolbox: Toolbox,
+        log: TurnLog,
+        emit: Emit,
+        crash: Crash,
+        concurrency: int,
+        out_of_time: Callable[[], bool],
+    ) -> None:
         self._toolbox = toolbox
         self._log = log
         self._emit = emit
         self._crash = crash
         self._concurrency = concurrency
+        self._out_of_time = out_of_time
 
     async def run(self, batch: OpenBatch, rules: TurnRules) -> tuple[CallResult, ...]:
         """The N results in announced order. When the rules stop the turn, the calls before that point have run and
@@ -41,7 +52,7 @@ class BatchRunner:
         results: dict[int, CallResult] = {}
         admitted: list[CallRow] = []
         for row, call in zip(batch.calls, batch.message.tool_calls, strict=True):
-            if self._admit(rules, call):
+            if rules.admit(call, repeatable=self._toolbox.repeatable(call.name)):
                 admitted.append(row)
             else:
                 results[row.index] = _not_run(row, str(rules.stopped_by.type if rules.stopped_by else ""))
@@ -52,45 +63,53 @@ class BatchRunner:
             rules.returned(result.content, halts=result.halts)
         return ordered
 
-    def _admit(self, rules: TurnRules, call: ToolCall) -> bool:
-        tool = self._toolbox.find(call.name)
-        return rules.admit(call, repeatable=tool is not None and tool.repeatable)
-
     async def _run_admitted(self, batch: OpenBatch, rows: list[CallRow]) -> list[CallResult]:
         if self._concurrency == 1 or len(rows) <= 1:
             return [await self._settle(batch, row, last=row is rows[-1]) for row in rows]
         slots = asyncio.Semaphore(self._concurrency)
+        heard: list[BaseException] = []
 
-        async def in_slot(row: CallRow) -> CallResult:
+        async def in_slot(row: CallRow) -> CallResult | None:
             async with slots:
-                return await self._settle(batch, row, last=False)
+                if heard:
+                    return None
+                try:
+                    return await self._settle(batch, row, last=False)
+                except BaseException as news:
+                    heard.append(news)
+                    raise
 
-        # Whatever one call hears, the others run to their end and are recorded: what has started has started.
+        # Whatever one call hears, those that have started run to their end and are recorded; no other begins.
         ended = await asyncio.gather(*(in_slot(row) for row in rows), return_exceptions=True)
-        for result in ended:
-            if isinstance(result, BaseException):
-                raise result
+        if heard:
+            raise heard[0]
         return [result for result in ended if isinstance(result, CallResult)]
 
     async def _settle(self, batch: OpenBatch, row: CallRow, *, last: bool) -> CallResult:
         if row.state in FINISHED:
             return CallResult(row.index, row.call_id, row.state, row.result or "", row.is_error, row.halts)
         call = batch.message.tool_calls[row.index]
-        result = await self._result_of(batch.step, row, call)
-        # The last result of a batch without effects rides on the boundary: losing it costs one harmless run.
-        if not (last and not row.side_effect):
+        tool = self._toolbox.find(call.name)
+        # What a name means may have changed since the call was announced: either is reason enough to be careful.
+        effects = row.side_effect or (tool is not None and tool.side_effect)
+        result = await self._result_of(batch.step, row, call, tool, effects=effects)
+        # The last result of a batch, without effects, rides on the boundary: losing it costs one harmless run.
+        if not last or effects:
             await self._log.finish_call(batch.step, result)
             self._crash(CrashPoint.CALL_RECORDED)
         return result
 
-    async def _result_of(self, step: int, row: CallRow, call: ToolCall) -> CallResult:
-        tool = self._toolbox.find(call.name)
+    async def _result_of(
+        self, step: int, row: CallRow, call: ToolCall, tool: ToolTraits | None, *, effects: bool
+    ) -> CallResult:
         if row.state is CallState.STARTED and (tool is None or not tool.idempotent):
             return CallResult(row.index, row.call_id, CallState.UNKNOWN, sentences.UNKNOWN_OUTCOME, is_error=True)
         if tool is None:
             text = sentences.tool_not_available(call.name)
             return CallResult(row.index, row.call_id, CallState.NOT_RUN, text, is_error=True)
-        if row.side_effect and row.state is CallState.ANNOUNCED:
+        if row.state is CallState.ANNOUNCED and self._out_of_time():
+            return _not_run(row, TurnTimeout.type)
+        if effects and row.state is CallState.ANNOUNCED:
             refusal = self._toolbox.refuse(call)
             if refusal is not None:
                 return CallResult(row.index, row.call_id, CallState.NOT_RUN, refusal.content, is_error=True)
@@ -101,13 +120,13 @@ class BatchRunner:
         self._emit(EventType.TOOL_CALLED, _about(step, row))
         outcome = await self._toolbox.run(call, step)
         self._crash(CrashPoint.CALL_RAN)
-        result = _result(row, outcome)
+        result = _result(row, outcome, effects=effects)
         self._emit(EventType.TOOL_RETURNED, {**_about(step, row), "state": str(result.state), "error": result.is_error})
         return result
 
 
-def _result(row: CallRow, outcome: CallOutcome) -> CallResult:
-    if outcome.timed_out and row.side_effect:
+def _result(row: CallRow, outcome: CallOutcome, *, effects: bool) -> CallResult:
+    if outcome.timed_out and effects:
         return CallResult(row.index, row.call_id, CallState.UNKNOWN, sentences.UNKNOWN_OUTCOME, is_error=True)
     return CallResult(row.index, row.call_id, CallState.DONE, outcome.content, outcome.is_error, outcome.halts)
 

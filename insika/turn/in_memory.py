@@ -1,96 +1,168 @@
 """A turn's log that lives in memory only: for tests of the loop, and for measuring it without a store.
 
 It keeps the rules a store keeps, so far as one owner can break them: a batch is closed whole and in order, a call is
-started once, nothing is written after the end. It knows no lease and no other owner.
+started once, a request is opened once, nothing is written after the end. It knows no lease and no other owner.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from insika.messages import Message, Role, Usage, assistant, tool_result, user
-from insika.storage.operations import AppendStep, CallResult, CrossBoundary, ModelCallKey
-from insika.storage.rows import CallState, Mail
+from insika.storage.operations import (
+    AppendStep,
+    CallResult,
+    CrossBoundary,
+    ModelCallKey,
+    SettledModelCall,
+)
+from insika.storage.rows import CallRow, CallState, LogEntry, Mail, ModelCallRow
 from insika.turn.log import Answer, Failure
+from insika.turn.state import TurnState, state_from_log
+
+_MAY_START = frozenset({CallState.ANNOUNCED})
+_MAY_END = frozenset({CallState.ANNOUNCED, CallState.STARTED})
 
 
 class InMemoryTurnLog:
-    """`history` is what was said before. `mail` may be added to at any time, as people do."""
+    """The log of one turn, just begun: `history` is what was said before it, `opening` what the person said to open
+    it, `model` names the model of its first request. `mail` may be added to at any time, as people do."""
 
-    def __init__(self, history: Sequence[Message]) -> None:
-        self.messages = list(history)
+    def __init__(self, turn_id: str, model: str, opening: Sequence[str], history: Sequence[Message] = ()) -> None:
+        self.turn_id = turn_id
+        self.entries: list[LogEntry] = []
         self.mail: list[Mail] = []
-        self.calls: dict[tuple[int, int], CallState] = {}
+        self.calls: dict[tuple[int, int], CallRow] = {}
+        self.model_calls: dict[ModelCallKey, ModelCallRow] = {}
         self.started: list[str] = []
-        self.model_calls: list[ModelCallKey] = []
+        """Ids of the calls that were written as started, in that order."""
         self.ended: Answer | Failure | None = None
         self._open: AppendStep | None = None
         self._seen_mail = 0
+        for message in history:
+            self._add("", 0, message)
+        for position, text in enumerate(opening, start=1):
+            self._add(turn_id, 0, user(text), position)
+        self._open_request(ModelCallKey(1, 1, "answer", model))
+
+    @property
+    def messages(self) -> list[Message]:
+        """The conversation as it stands."""
+        return [entry.message for entry in self.entries]
+
+    def said_by(self, role: Role) -> list[str]:
+        return [message.content for message in self.messages if message.role is role]
+
+    def state(self, *, fresh: bool) -> TurnState:
+        """The turn as whoever loads it now finds it. `fresh`: the one who has just begun it."""
+        return state_from_log(
+            self.turn_id, self.entries, tuple(self.calls.values()), tuple(self.model_calls.values()), fresh=fresh
+        )
 
     def may_start(self) -> None:
         return None
 
     def waiting(self) -> Sequence[Mail]:
-        return self.mail[: self._seen_mail]
+        return [row for row in self.mail if row.position <= self._seen_mail]
 
     async def look_again(self) -> None:
-        self._seen_mail = len(self.mail)
+        self._seen_mail = self._last_mail()
 
     async def retry_model(self, call: ModelCallKey, estimate: Usage) -> None:
-        self.model_calls.append(call)
+        self._estimate(estimate)
+        self._open_request(call)
 
     async def append(self, step: AppendStep) -> int:
         _hold(self.ended is None and self._open is None, "a batch is open already, or the turn has ended")
         self._open = step
-        self.messages.append(step.message)
-        for index in range(len(step.calls)):
-            self.calls[step.step, index] = CallState.ANNOUNCED
-        return len(self.messages)
+        for index, call in enumerate(step.calls):
+            self.calls[step.step, index] = CallRow(
+                step.step, index, call.call_id, call.name, call.arguments, call.side_effect, CallState.ANNOUNCED
+            )
+        self._settle(step.model_call)
+        return self._add(self.turn_id, step.step, step.message)
 
     async def start_call(self, step: int, index: int) -> None:
-        _hold(self.calls[step, index] is CallState.ANNOUNCED, f"call {index} of step {step} was started before")
-        self.calls[step, index] = CallState.STARTED
-        if self._open is not None:
-            self.started.append(self._open.calls[index].call_id)
+        row = self.calls[step, index]
+        _hold(row.state in _MAY_START, f"call {index} of step {step} was started or ended before")
+        self.calls[step, index] = replace(row, state=CallState.STARTED)
+        self.started.append(row.call_id)
 
     async def finish_call(self, step: int, result: CallResult) -> None:
-        self.calls[step, result.index] = result.state
+        row = self.calls[step, result.index]
+        _hold(row.state in _MAY_END, f"call {result.index} of step {step} has ended before")
+        self.calls[step, result.index] = replace(
+            row, state=result.state, result=result.content, is_error=result.is_error, halts=result.halts
+        )
 
     async def cross_boundary(self, boundary: CrossBoundary) -> int | None:
-        if boundary.nothing_unseen and self._seen_mail < len(self.mail):
+        if boundary.nothing_unseen and self._seen_mail < self._last_mail():
             return None
-        self._close(boundary.results)
-        self.messages.extend(user(text) for text in boundary.notices)
-        self.messages.extend(user(absorbed.content) for absorbed in boundary.absorbed)
+        await self._close(boundary.results)
+        for notice in boundary.notices:
+            self._add(self.turn_id, boundary.step, user(notice))
+        for absorbed in boundary.absorbed:
+            self._add(self.turn_id, boundary.step, user(absorbed.content), absorbed.position)
         taken = {absorbed.position for absorbed in boundary.absorbed}
         self.mail = [row for row in self.mail if row.position not in taken]
-        self._seen_mail = len(self.mail)
-        self.model_calls.append(boundary.next_call)
-        return len(self.messages)
+        self._open_request(boundary.next_call)
+        return len(self.entries)
 
     async def commit(self, answer: Answer) -> None:
         _hold(self.ended is None, "the turn has ended already")
         if answer.results:
-            self._close(answer.results)
+            await self._close(answer.results)
+        _hold(self._open is None, "a batch is open still")
         if answer.content:
-            self.messages.append(assistant(answer.content))
+            self._add(self.turn_id, answer.step, assistant(answer.content))
+        if answer.model_call is not None:
+            self._settle(answer.model_call)
         self.ended = answer
 
     async def fail(self, failure: Failure) -> None:
         _hold(self.ended is None, "the turn has ended already")
         if self._open is not None:
-            self._close(failure.results)
+            await self._close(failure.results)
+        self._estimate(failure.estimate)
         self.ended = failure
 
-    def _close(self, results: Sequence[CallResult]) -> None:
-        announced = [call.call_id for call in self._open.calls] if self._open is not None else []
+    async def _close(self, results: Sequence[CallResult]) -> None:
+        step = self._open
+        if step is None:
+            raise AssertionError("no batch is open")
+        announced = [call.call_id for call in step.calls]
         _hold([result.call_id for result in results] == announced, "the results are not those of the open batch")
         for result in results:
-            self.messages.append(tool_result(result.call_id, result.content, is_error=result.is_error))
+            row = self.calls[step.step, result.index]
+            if row.result is None:
+                await self.finish_call(step.step, result)
+            said = self.calls[step.step, result.index]
+            self._add(self.turn_id, step.step, tool_result(said.call_id, said.result or "", is_error=said.is_error))
         self._open = None
 
-    def said_by(self, role: Role) -> list[str]:
-        return [message.content for message in self.messages if message.role is role]
+    def _add(self, turn_id: str, step: int, message: Message, position: int | None = None) -> int:
+        self.entries.append(LogEntry(len(self.entries) + 1, turn_id, 0, step, message, position))
+        return len(self.entries)
+
+    def _open_request(self, key: ModelCallKey) -> None:
+        _hold(key not in self.model_calls, f"attempt {key.attempt} of step {key.step} was opened before")
+        self.model_calls[key] = ModelCallRow(
+            self.turn_id, key.step, key.attempt, key.purpose, key.model, "open", Usage()
+        )
+
+    def _settle(self, call: SettledModelCall) -> None:
+        row = self.model_calls[call.key]
+        if row.state != "measured":
+            self.model_calls[call.key] = replace(row, state=call.state, usage=call.usage)
+
+    def _estimate(self, usage: Usage) -> None:
+        for key, row in self.model_calls.items():
+            if row.state == "open":
+                self.model_calls[key] = replace(row, state="estimated", usage=usage)
+
+    def _last_mail(self) -> int:
+        return max((row.position for row in self.mail), default=0)
 
 
 def _hold(rule: bool, broken: str) -> None:

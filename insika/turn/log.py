@@ -24,7 +24,7 @@ class Superseded(Exception):
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What ends a turn well. `content` may be empty: then nothing is said and nothing delivered. `results` closes a
-    halted batch; `model_call` is None when no request of its own made the answer."""
+    halted batch; `model_call` is None when no request of its own made the answer; `usage` is the whole turn's."""
 
     step: int
     content: str
@@ -32,17 +32,20 @@ class Answer:
     results: tuple[CallResult, ...] = ()
     model_call: SettledModelCall | None = None
     synthesized: bool = False
+    usage: Usage = NO_USAGE
     timing: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What ends a turn with nothing to deliver. `estimate` is what an abandoned request is booked at."""
+    """What ends a turn with nothing to deliver. `estimate` is what a request that is still open is booked at; `usage`
+    what the turn's other requests have cost."""
 
     step: int
     error: InsikaError
     results: tuple[CallResult, ...] = ()
     estimate: Usage = NO_USAGE
+    usage: Usage = NO_USAGE
     timing: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Mapping
 from contextlib import aclosing
 from typing import Any, TypeVar
 
-from insika.errors import InsikaError, ProviderError, ProviderFatal, TurnTimeout
+from insika.errors import ProviderError, ProviderFatal, TurnTimeout
 from insika.events import EventType
 from insika.ports import Finished, ModelRequest, TextDelta
 from insika.turn.ports import TurnPorts
@@ -31,7 +31,7 @@ class ModelAsker:
         self._model_s = 0.0
         self._tools_s = 0.0
         self.streamed = 0
-        """Characters the model has given in a request that has not finished."""
+        """Characters the model has given in the request at hand."""
 
     async def ask(self, state: TurnState, *, offer_tools: bool) -> Finished:
         """Raises ProviderError, ProviderFatal, TurnTimeout or LeaseLost."""
@@ -44,7 +44,7 @@ class ModelAsker:
             async with asyncio.timeout(self._left()):
                 return await self._stream(request, state.step)
         except TimeoutError:
-            raise self._out_of_time() from None
+            raise self._timeout() from None
         finally:
             self._model_s += self._clock.monotonic() - asked_at
 
@@ -55,10 +55,14 @@ class ModelAsker:
         finally:
             self._tools_s += self._clock.monotonic() - began
 
+    def out_of_time(self) -> bool:
+        """The turn has had its time."""
+        return self._left() <= 0
+
     def check_time(self) -> None:
         """Raises TurnTimeout when the turn has had its time."""
-        if self._left() <= 0:
-            raise self._out_of_time()
+        if self.out_of_time():
+            raise self._timeout()
 
     def timing(self) -> Mapping[str, Any]:
         """Milliseconds, for the turn's record."""
@@ -80,19 +84,19 @@ class ModelAsker:
                         emit(EventType.CONTENT, {"step": step, "text": event.text})
                     elif isinstance(event, Finished):
                         finished = event
-        except (InsikaError, TimeoutError):
+        except ProviderError:
             raise
         except Exception as error:
+            # A TimeoutError is no exception: it is the provider's own. Our clock speaks by cancelling.
             raise ProviderFatal(f"the provider of {self._turn.model} broke: {type(error).__name__}") from error
         if finished is None:
             raise ProviderError(f"the stream of {self._turn.model} ended before the answer was whole")
-        self.streamed = 0
         return finished
 
     def _left(self) -> float:
         return self._turn.time_s - (self._clock.monotonic() - self._began)
 
-    def _out_of_time(self) -> TurnTimeout:
+    def _timeout(self) -> TurnTimeout:
         return TurnTimeout(
             f"the turn had not ended within {self._turn.time_s:g} s; raise limits.turn_timeout if it needs longer"
         )

@@ -7,7 +7,7 @@ events are emitted, only when the boundary is written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,9 +72,10 @@ class TurnRules:
         self.stopped_by: InsikaError | None = None
 
     @classmethod
-    def resumed(cls, limits: TurnLimits, turn: Sequence[LogEntry], repeatable: frozenset[str]) -> TurnRules:
+    def resumed(cls, limits: TurnLimits, turn: Sequence[LogEntry], repeatable: Callable[[str], bool]) -> TurnRules:
         """The rules as they stood after the last message of `turn`. A batch that is open there stays open, its calls
-        not yet counted: whoever takes it up admits them once more, in order."""
+        not yet counted: whoever takes it up admits them once more, in order. `repeatable` tells of a tool, by name,
+        whether the repetition guard leaves it alone."""
         rules = cls(limits, absorbed=sum(1 for entry in turn if entry.step > 0 and entry.position is not None))
         batches = [entry.message for entry in turn if entry.message.tool_calls]
         results = {entry.message.tool_call_id: entry.message for entry in turn if entry.message.tool_call_id}
@@ -84,7 +85,7 @@ class TurnRules:
             if len(closing) < len(message.tool_calls):
                 break
             for call in message.tool_calls:
-                rules.admit(call, repeatable=call.name in repeatable)
+                rules.admit(call, repeatable=repeatable(call.name))
             rules.close(closing, ())
         return rules
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from insika.crash_points import CrashPoint
 from insika.errors import InsikaError, ProviderError, ToolRepetition, TurnTimeout
 from insika.events import EventType
-from insika.messages import Message, tool_result, user
+from insika.messages import Message, Usage, tool_result, user
 from insika.storage.operations import (
     AnnouncedCall,
     AppendStep,
@@ -23,10 +23,11 @@ from insika.storage.rows import CallRow, CallState, LogEntry
 from insika.turn.batch import BatchRunner
 from insika.turn.estimate import estimate_usage
 from insika.turn.log import Answer, Failure
+from insika.turn.model_message import spoken, storable
 from insika.turn.ports import TurnPorts
 from insika.turn.request import ModelAsker
 from insika.turn.rules import Said, TurnRules
-from insika.turn.state import OpenBatch, TurnIdentity, TurnState, announced_ids, unique_call_ids
+from insika.turn.state import OpenBatch, TurnIdentity, TurnState, announced_ids
 from insika.turn.step_limit import StepLimit
 
 LOOKS_AT_ONE_BOUNDARY = 5
@@ -45,8 +46,17 @@ class TurnLoop:
         self._emit = ports.emit
         self._crash = ports.crash
         self._asker = ModelAsker(turn, ports)
-        self._batches = BatchRunner(ports.toolbox, ports.log, ports.emit, ports.crash, turn.limits.tool_concurrency)
+        self._batches = BatchRunner(
+            ports.toolbox,
+            ports.log,
+            ports.emit,
+            ports.crash,
+            turn.limits.tool_concurrency,
+            self._asker.out_of_time,
+        )
         self._rules = self._rules_from_log()
+        self._call_ids = announced_ids(state.history)
+        self._measured: Usage | None = None  # of the request at hand, once it has been answered
 
     async def run(self) -> None:
         """Returns once the turn has ended, well or not."""
@@ -66,16 +76,25 @@ class TurnLoop:
         except (ProviderError, TurnTimeout, StepLimit.Exceeded, ToolRepetition) as error:
             await self._fail(error, results)
 
+    def estimate(self) -> Usage:
+        """What the request at hand is booked at if the turn is left now: what it cost, as far as anybody knows."""
+        if self._measured is not None:
+            return self._measured
+        return estimate_usage(self._turn.instructions, self._state.history, self._asker.streamed)
+
     async def _ask(self) -> OpenBatch | None:
         """One model request. None: it was the answer, and the turn has ended."""
         state, key = self._state, self._key(self._state.step, self._state.attempt)
+        self._measured = None
         if not state.request_open:
             await self._log.retry_model(key, estimate_usage(self._turn.instructions, state.history))
         state.request_open = False
         finished = await self._asker.ask(state, offer_tools=not self._rules.synthesizes)
         self._crash(CrashPoint.MODEL_ANSWERED)
+        self._measured = finished.usage
+        state.usage += finished.usage
         settled = SettledModelCall(key, finished.usage)
-        message = unique_call_ids(finished.message, announced_ids(state.turn), state.step)
+        message = storable(finished.message, self._call_ids, state.step, self._is_tool)
         if not message.tool_calls or self._rules.synthesizes:
             await self._commit(message.content, settled)
             return None
@@ -89,6 +108,7 @@ class TurnLoop:
         )
         seq = await self._log.append(AppendStep(self._turn.turn_id, state.step, message, announced, settled))
         self._crash(CrashPoint.STEP_APPENDED)
+        self._call_ids.update(call.call_id for call in announced)
         self._remember(seq, state.step, message)
         if message.content:
             self._emit(EventType.INTERMEDIATE, {"step": state.step, "text": message.content})
@@ -148,6 +168,7 @@ class TurnLoop:
                 "completed",
                 model_call=settled,
                 synthesized=stopped is not None,
+                usage=self._state.usage,
                 timing=self._asker.timing(),
             )
         )
@@ -156,22 +177,26 @@ class TurnLoop:
         said = [result.content for result in results if result.halts]
         self._crash(CrashPoint.ANSWER_READY)
         await self._log.commit(
-            Answer(batch.step, said[-1] or batch.message.content, "halted", results, timing=self._asker.timing())
+            Answer(
+                batch.step,
+                spoken(said[-1]) or batch.message.content,
+                "halted",
+                results,
+                usage=self._state.usage,
+                timing=self._asker.timing(),
+            )
         )
 
     async def _fail(self, error: InsikaError, results: tuple[CallResult, ...]) -> None:
-        estimate = estimate_usage(self._turn.instructions, self._state.history, self._asker.streamed)
-        await self._log.fail(Failure(self._state.step, error, results, estimate, self._asker.timing()))
+        usage, timing = self._state.usage, self._asker.timing()
+        await self._log.fail(Failure(self._state.step, error, results, self.estimate(), usage, timing))
 
     def _rules_from_log(self) -> TurnRules:
-        names = {call.name for entry in self._state.turn for call in entry.message.tool_calls}
-        repeatable = frozenset(name for name in names if (tool := self._toolbox.find(name)) and tool.repeatable)
-        return TurnRules.resumed(self._turn.limits, self._state.turn, repeatable)
+        return TurnRules.resumed(self._turn.limits, self._state.turn, self._toolbox.repeatable)
 
     def _show_batch(self, batch: OpenBatch, results: tuple[CallResult, ...]) -> None:
         for call in batch.message.tool_calls:
-            tool = self._toolbox.find(call.name)
-            self._rules.admit(call, repeatable=tool is not None and tool.repeatable)
+            self._rules.admit(call, repeatable=self._toolbox.repeatable(call.name))
         for result in results:
             self._rules.returned(result.content, halts=result.halts)
 
@@ -182,6 +207,9 @@ class TurnLoop:
     def _changes_the_world(self, name: str) -> bool:
         tool = self._toolbox.find(name)
         return tool is not None and tool.side_effect
+
+    def _is_tool(self, name: str) -> bool:
+        return self._toolbox.find(name) is not None
 
     def _remember(self, seq: int, step: int, message: Message, position: int | None = None) -> None:
         self._state.history.append(message)

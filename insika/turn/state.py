@@ -5,11 +5,11 @@ Made anew from the log whenever its owner loads; nothing else knows how far a tu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from insika.agents.limits import TurnLimits
-from insika.messages import NO_USAGE, Message, Role, ToolCall, Usage
+from insika.messages import NO_USAGE, Message, Role, Usage
 from insika.storage.rows import CallRow, LogEntry, ModelCallRow
 
 
@@ -46,7 +46,8 @@ class OpenBatch:
 @dataclass(slots=True)
 class TurnState:
     """`history` is all that is said before the next request, oldest first; `turn` the part of it that is this
-    turn's. `step` is the one at hand, counted from 1; `attempt` the next attempt at its model request."""
+    turn's. `step` is the one at hand, counted from 1; `attempt` the next attempt at its model request. `request_open`:
+    that attempt's row is written, and nobody has asked yet. `usage`: what the turn's requests have cost so far."""
 
     history: list[Message]
     turn: list[LogEntry]
@@ -81,21 +82,9 @@ def state_from_log(
     )
 
 
-def unique_call_ids(message: Message, taken: frozenset[str], step: int) -> Message:
-    """The same message, its calls named apart within the turn: models have been seen to repeat ids, or to give none."""
-    seen = set(taken)
-    calls: list[ToolCall] = []
-    for index, call in enumerate(message.tool_calls):
-        free = call.id if call.id and call.id not in seen else f"call_{step}_{index}"
-        while free in seen:
-            free += "_"
-        seen.add(free)
-        calls.append(ToolCall(free, call.name, call.arguments, call.malformed))
-    return Message(Role.ASSISTANT, message.content, tuple(calls))
-
-
-def announced_ids(turn: Sequence[LogEntry]) -> frozenset[str]:
-    return frozenset(call.id for entry in turn for call in entry.message.tool_calls)
+def announced_ids(messages: Iterable[Message]) -> set[str]:
+    """The ids of all calls that these messages announce."""
+    return {call.id for message in messages for call in message.tool_calls}
 
 
 def _open_batch(turn: Sequence[LogEntry], calls: Sequence[CallRow]) -> OpenBatch | None:
