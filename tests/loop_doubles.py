@@ -40,7 +40,7 @@ class FakeTool:
 
 @dataclass
 class FakeToolbox:
-    """Runs by `tools`; keeps the ids of the calls that ran. `gate`, when set, is awaited by each call before it ends."""
+    """Runs by `tools`; keeps the ids of the calls that ran. Each call awaits `gate`, if it is set, before it ends."""
 
     tools: dict[str, FakeTool]
     ran: list[str] = field(default_factory=list)
