@@ -1,0 +1,130 @@
+"""`insika agents`: the profiles in the store, and files that may become them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from actors.cli.json_views import revision_json
+from actors.cli.options import json_option
+from actors.cli.output import moment, print_json, print_table
+from actors.cli.running import open_store, run
+from actors.cli.validation import print_validation, tell_problems, validated
+from actors.cli.yaml_view import print_yaml
+from actors.configuration import Configuration
+from insika.agents.profile import Profile
+from insika.config_files import load_profile_file
+from insika.storage.rows import Revision
+
+FILES = click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+
+
+@click.group()
+def agents() -> None:
+    """Agents: what each is, which tools it may call, and what bounds it.
+
+    \b
+    Example:  insika agents validate agents/*.yaml && insika agents apply agents/*.yaml
+    """
+
+
+@agents.command("list")
+@json_option
+def list_(as_json: bool) -> None:
+    """List the agents in force.
+
+    \b
+    Example:  insika agents list --json
+    """
+    rows = run(_current())
+    if as_json:
+        print_json([{"id": row.name, "model": row.data.get("model"), **revision_json(row)} for row in rows])
+        return
+    print_table(
+        ["agent*", "model", "revision*", "applied*", "by"],
+        [
+            (row.name, str(row.data.get("model")), row.revision[:12], moment(row.at), row.source.partition(":")[0])
+            for row in rows
+        ],
+        empty="No agents. Write a profile, then: insika agents apply FILE",
+    )
+
+
+@agents.command()
+@click.argument("id_", metavar="ID")
+@json_option
+def show(id_: str, as_json: bool) -> None:
+    """Show one agent's profile.
+
+    \b
+    Example:  insika agents show store-support
+    """
+    row = next((row for row in run(_current()) if row.name == id_), None)
+    if row is None:
+        raise click.ClickException(f"there is no agent {id_!r}; `insika agents list` shows those there are")
+    if as_json:
+        print_json({"id": row.name, **revision_json(row), "profile": dict(row.data)})
+        return
+    click.echo(f"# revision {row.revision[:12]}, applied {moment(row.at)} by {row.source.partition(':')[0]}")
+    print_yaml(dict(row.data))
+
+
+@agents.command()
+@FILES
+@json_option
+@click.pass_context
+def validate(context: click.Context, files: Sequence[Path], as_json: bool) -> None:
+    """Check profiles, naming every mistake by its path. Nothing is applied.
+
+    \b
+    Example:  insika agents validate agents/*.yaml
+    """
+    checked = validated(files, load_profile_file)
+    print_validation(checked, as_json=as_json)
+    context.exit(0 if all(one.valid for one in checked) else 1)
+
+
+@agents.command()
+@FILES
+@json_option
+@click.pass_context
+def apply(context: click.Context, files: Sequence[Path], as_json: bool) -> None:
+    """Put profiles in force: all of them, or none when one has a mistake. Doing it again changes nothing.
+
+    Running processes learn it within a second or so; turns that have begun go on with the profile they began with.
+
+    \b
+    Example:  insika agents apply store-support.yaml
+    """
+    checked = validated(files, load_profile_file)
+    faulty = [one for one in checked if not one.valid]
+    for one in faulty:
+        tell_problems(one)
+    if faulty:
+        click.echo("Nothing was applied.", err=True)
+        context.exit(1)
+    profiles = [one.loaded for one in checked if one.loaded is not None]
+    changed = run(_apply(profiles))
+    if as_json:
+        print_json(
+            [
+                {"id": profile.id, "revision": profile.revision(), "changed": profile.id in changed}
+                for profile in profiles
+            ]
+        )
+        return
+    for profile in profiles:
+        told = "changed" if profile.id in changed else "unchanged"
+        click.echo(f"{told}  {profile.id}, revision {profile.revision()[:12]}")
+
+
+async def _current() -> Sequence[Revision]:
+    async with open_store() as store:
+        return sorted(await store.current_profiles(), key=lambda row: row.name)
+
+
+async def _apply(profiles: Sequence[Profile]) -> list[str]:
+    async with open_store() as store:
+        return await Configuration(store).apply_profiles(profiles, from_file=False)

@@ -1,0 +1,90 @@
+"""Follows one session in the store: what has been said since the last look, and which turns have ended.
+
+It reads, and nothing else; so it does not matter which process runs the session, nor whether that one died meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from insika.storage.port import ReadStore
+from insika.storage.rows import TERMINAL, Accepted, LogEntry, TurnRow, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What is new. Everything that a turn said stands in `entries` by the time it is in `ended`."""
+
+    entries: Sequence[LogEntry]
+    ended: Sequence[TurnRow]
+
+
+class Follower:
+    """`name`: the session, which need not exist yet. Call `begin` first."""
+
+    def __init__(self, store: ReadStore, name: str, tenant: str = "") -> None:
+        self.name = name
+        self._store = store
+        self._tenant = tenant
+        self._seq = 0
+        self._open: set[str] = set()
+        self._awaited: dict[int, Accepted] = {}
+        self._busy = False
+        self.paused = False
+
+    @property
+    def seen(self) -> int:
+        """How many messages of the conversation have been looked at."""
+        return self._seq
+
+    @property
+    def quiet(self) -> bool:
+        """At the last look nothing ran, nothing waited, and all that was awaited had come."""
+        return not (self._busy or self._open or self._awaited)
+
+    async def begin(self) -> None:
+        """Start from the present end of the conversation. A turn that runs now is followed from here on."""
+        session = await self._store.session(self.name, tenant=self._tenant)
+        if session is not None:
+            self._seq = session.log_seq
+        await self.look()
+
+    def expect(self, accepted: Accepted) -> None:
+        """This message is on its way: until it has been heard of, the session is not quiet."""
+        if accepted.position is not None and accepted.verdict is not Verdict.DUPLICATE:
+            self._awaited[accepted.position] = accepted
+
+    async def look(self) -> News:
+        """Raises StoreUnavailable."""
+        session = await self._store.session(self.name, tenant=self._tenant)
+        if session is None:
+            return News((), ())
+        self.paused = session.paused
+        self._busy = session.turn_id is not None or session.waiting > 0
+        if session.turn_id is not None:
+            self._open.add(session.turn_id)
+        ended = await self._ended(session.turn_id)
+        # Read after the turns: so whatever an ended turn has said is among it.
+        entries = await self._store.messages(session.id, after=self._seq)
+        for entry in entries:
+            self._seq = entry.seq
+            self._open.add(entry.turn_id)
+            if entry.position is not None:
+                self._awaited.pop(entry.position, None)
+        for turn in ended:
+            self._open.discard(turn.id)
+        return News(entries, ended)
+
+    async def _ended(self, running: str | None) -> list[TurnRow]:
+        ended = []
+        for turn_id in sorted(self._open - {running}):
+            turn = await self._store.turn(turn_id)
+            if turn is not None and turn.state in TERMINAL:
+                ended.append(turn)
+        for position, accepted in list(self._awaited.items()):
+            turn = await self._store.turn(accepted.turn_id) if accepted.turn_id else None
+            if turn is not None and turn.state in TERMINAL and turn.started_at is None:
+                del self._awaited[position]  # withdrawn before it began: it never enters the conversation
+                ended.append(turn)
+        return ended

@@ -1,0 +1,69 @@
+"""How a chat shows what is new: answers stand out, everything on the way to them is dim."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from rich.text import Text
+
+from actors.cli.json_views import speaker
+from actors.cli.output import one_line, printable
+from insika.storage.rows import LogEntry, TurnRow, TurnState, Verdict
+from insika.turn.sentences import MARK
+
+_RESULT_WIDTH = 160
+
+RECEIPTS: Mapping[Verdict, str] = {
+    Verdict.ACCEPTED: "accepted: it waits for a turn of its own",
+    Verdict.MERGED: "merged: it joined a turn that has not started",
+    Verdict.STEERED: "steered: it joins the running turn after the tools that run now",
+    Verdict.INTERRUPTING: "interrupting: it takes the place of the running turn",
+    Verdict.DUPLICATE: "duplicate: it was sent before",
+}
+
+
+def note(text: str) -> Text:
+    """Something the chat itself has to say."""
+    return Text(f"[{text}]", style="dim")
+
+
+def said(entry: LogEntry, agent: str, mine: Mapping[int, Verdict]) -> list[Text]:
+    """One new entry of the conversation. `mine`: the positions that came from this chat, and their verdicts."""
+    message, by = entry.message, speaker(entry)
+    if by == "person":
+        return _by_person(entry, mine)
+    if by == "engine":
+        return [Text(f"notice: {printable(message.content.removeprefix(MARK))}", style="yellow")]
+    if by == "tool":
+        failed = f"  tool failed: {one_line(message.content.removeprefix(MARK), _RESULT_WIDTH)}"
+        return [Text(failed, style="dim red")] if message.is_error else []
+    if not message.tool_calls:
+        return [Text.assemble((f"{agent}: ", "bold cyan"), printable(message.content))]
+    narration = [Text(f"  {printable(message.content)}", style="dim italic")] if message.content else []
+    return [*narration, *(Text(f"  · {printable(call.name)}", style="dim") for call in message.tool_calls)]
+
+
+def ended(turn: TurnRow, session: str, *, answered: Collection[str]) -> list[Text]:
+    """How a turn ended, where its answer does not say it already. `answered`: the turns whose answer was shown."""
+    if turn.state is TurnState.COMPLETED:
+        told = (
+            [note("the tool calls were used up; this answer is from what had been found")] if turn.synthesized else []
+        )
+        return told if turn.id in answered else [*told, note("the turn ended without an answer")]
+    error = turn.error or {}
+    why = f"{error.get('type', turn.outcome)}: {error.get('message', 'no reason is known')}"
+    if turn.state is TurnState.FAILED:
+        again = f"`insika sessions retry {session}` runs it once more."
+        return [Text(f"The turn failed. {printable(why)}. {again}".replace("..", "."), style="red")]
+    return [note(f"the turn was {turn.state}: {why}")]
+
+
+def _by_person(entry: LogEntry, mine: Mapping[int, Verdict]) -> list[Text]:
+    verdict = mine.get(entry.position or 0)
+    if verdict is None:
+        return [Text.assemble(("someone: ", "bold"), printable(entry.message.content))]
+    if entry.step > 0:
+        return [note("your message joined the turn")]
+    if verdict is Verdict.STEERED:
+        return [note("the turn ended first; your message got a turn of its own")]
+    return []

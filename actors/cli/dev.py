@@ -1,0 +1,138 @@
+"""`insika dev`: everything in one process, and a chat with an agent on top of it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Coroutine
+from typing import Any
+
+import click
+
+from actors.cli.chat.lines import is_input
+from actors.cli.chat.screen import screen_and_lines
+from actors.cli.chat.talk import Talk
+from actors.cli.running import run
+from actors.configuration import Configuration
+from actors.embedded import Embedded, Parts
+from actors.environment import Environment, read_environment
+from actors.samples.demo_agent import DEMO, demo_profile, offline_models
+from actors.samples.demo_tools import demo_tools
+from insika.ports import ModelRequest
+from insika.providers.offline import NOTICE, at_once
+from insika.storage.port import ConfigurationStore
+from insika.tools.registry import ToolRegistry, load_tools
+
+READING_PACE_S = 0.03
+
+
+@click.command(short_help="Run everything in this process and chat with an agent.")
+@click.option("--agent", help="Whom to talk to; absent: the only one there is, or `demo`.")
+@click.option("--session", default="dev", show_default=True, help="The conversation to go on with.")
+@click.pass_context
+def dev(context: click.Context, agent: str | None, session: str) -> None:
+    """Run everything in this process, on SQLite, and chat with an agent.
+
+    In an empty folder there is a sample agent, `demo`, with sample tools. Its model is a script, not a language
+    model. Lines that are piped in are answered one after the other. With neither a terminal nor a pipe, as under a
+    supervisor, it only works: it answers what others send, until it is told to stop.
+
+    \b
+    Example:  insika dev
+              echo "where is order 1234?" | insika dev
+    """
+    context.exit(run(_dev(agent, session), log_level="warning"))
+
+
+async def _dev(agent: str | None, session: str) -> int:
+    """The exit code."""
+    environment = read_environment()
+    stop = _stop_on_signals()
+    insika = await Embedded.open(environment, _parts(environment))
+    await _put_sample_in_force(insika.configuration, insika.store)
+    async with insika:
+        if not is_input():
+            click.echo(f"{NOTICE}\nWorking on {environment.database_file} until SIGINT or SIGTERM.")
+            await stop.wait()
+            return 0
+        return await _chat(insika, environment, agent, session, stop)
+
+
+async def _chat(
+    insika: Embedded, environment: Environment, agent: str | None, session: str, stop: asyncio.Event
+) -> int:
+    profiles = {row.name: row for row in await insika.store.current_profiles()}
+    chosen = _chosen(agent, sorted(profiles))
+    model = str(profiles[chosen].data.get("model"))
+    click.echo(f"Insika: agent {chosen} on {model}, {environment.database_file}")
+    if model.startswith("offline/"):
+        click.echo(NOTICE)
+    typing = sys.stdin.isatty()
+    if typing:
+        click.echo("Write a message, or /help. /quit leaves.\n")
+    with screen_and_lines() as (screen, read):
+        talk = Talk(insika.ingress, insika.store, screen, chosen)
+        await talk.enter(session)
+        await _unless(stop, talk.typed(read) if typing else talk.piped(read))
+    if insika.runtime.busy:
+        click.echo("Finishing what is under way ...")
+    return 1 if talk.failures and not typing else 0
+
+
+def _parts(environment: Environment) -> Parts:
+    """The sample tools are there as long as no others are named."""
+    tools = load_tools(environment.tools) if environment.tools else ToolRegistry(demo_tools())
+    paced = sys.stdin.isatty()
+    return Parts(offline_models(_at_reading_pace if paced else at_once), tools)
+
+
+async def _at_reading_pace(request: ModelRequest, chunk: int, /) -> None:
+    await asyncio.sleep(READING_PACE_S)
+
+
+async def _put_sample_in_force(configuration: Configuration, store: ConfigurationStore) -> None:
+    """Where there is no agent but the sample itself, which a newer version may have changed."""
+    if all(row.name == DEMO for row in await store.current_profiles()):
+        await configuration.apply_profiles([demo_profile()], from_file=True)
+        await configuration.refresh()
+
+
+def _chosen(agent: str | None, known: list[str]) -> str:
+    if agent is not None:
+        if agent not in known:
+            raise click.ClickException(f"there is no agent {agent!r}; there are: {', '.join(known)}")
+        return agent
+    if len(known) == 1:
+        return known[0]
+    if DEMO in known:
+        return DEMO
+    raise click.UsageError(f"there are several agents, so say which with --agent: {', '.join(known)}")
+
+
+def _stop_on_signals() -> asyncio.Event:
+    """Set at the first SIGINT or SIGTERM. A second one does what it does by default: it ends the process as it is,
+    which loses nothing either."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def told() -> None:
+        stop.set()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, told)
+    return stop
+
+
+async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
+    """Run `work` to its end, or until `stop` is set. Raises what `work` raises."""
+    working = asyncio.create_task(work)
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not working.done():
+        working.cancel()
+        await asyncio.wait({working})
+    elif (error := working.exception()) is not None:
+        raise error

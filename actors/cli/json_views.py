@@ -1,0 +1,207 @@
+"""Rows of the store as the JSON that commands print. The keys are part of the public surface: they may grow in number,
+they may not change. Times are RFC 3339 in UTC; a tenant of null is the platform itself.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from typing import Any
+
+from actors.cli.output import rfc3339
+from insika.channels import redacted_url
+from insika.clock import DUE_NOW
+from insika.messages import Role, Usage
+from insika.storage.rows import (
+    CallRow,
+    LogEntry,
+    Mail,
+    ModelCallRow,
+    RejectedJob,
+    Revision,
+    SessionRow,
+    SessionSummary,
+    TurnRow,
+)
+from outbox.message import DeliveryRow
+
+Json = dict[str, Any]
+
+
+def session_json(row: SessionSummary) -> Json:
+    return {
+        "session": row.name,
+        "tenant": row.tenant or None,
+        "messages": row.messages,
+        "waiting": row.waiting,
+        "turn_id": row.turn_id,
+        "turn_state": row.turn_state,
+        "owned": row.owned,
+        "paused": row.paused,
+        "due_now": row.due_at == DUE_NOW,
+        "due_at": rfc3339(row.due_at),
+    }
+
+
+def session_row_json(row: SessionRow) -> Json:
+    return {
+        "session": row.name,
+        "tenant": row.tenant or None,
+        "waiting": row.waiting,
+        "turn_id": row.turn_id,
+        "paused": row.paused,
+        "due_now": row.due_at == DUE_NOW,
+        "due_at": rfc3339(row.due_at),
+        "lease_until": rfc3339(row.lease_until),
+        "deaths": row.deaths,
+        "vars": dict(row.vars),
+    }
+
+
+def turn_json(row: TurnRow) -> Json:
+    return {
+        "turn_id": row.id,
+        "state": row.state,
+        "outcome": row.outcome,
+        "agent": row.agent,
+        "channel": row.channel,
+        "recipient": row.recipient,
+        "origin": row.origin,
+        "route": row.route,
+        "attempt": row.attempt,
+        "synthesized": row.synthesized,
+        "error": row.error,
+        "timing": dict(row.timing),
+        "profile_revision": row.profile_revision,
+        "created_at": rfc3339(row.created_at),
+        "started_at": rfc3339(row.started_at),
+        "ended_at": rfc3339(row.ended_at),
+    }
+
+
+def message_json(entry: LogEntry) -> Json:
+    message = entry.message
+    return {
+        "seq": entry.seq,
+        "turn_id": entry.turn_id,
+        "step": entry.step,
+        "role": message.role,
+        "by": speaker(entry),
+        "content": message.content,
+        "tool_calls": [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.tool_calls],
+        "tool_call_id": message.tool_call_id,
+        "is_error": message.is_error,
+        "position": entry.position,
+    }
+
+
+def speaker(entry: LogEntry) -> str:
+    """Who said it: what a person sent, and what the engine puts in between, both have the role `user`."""
+    if entry.message.role is Role.USER:
+        return "person" if entry.position is not None else "engine"
+    return "agent" if entry.message.role is Role.ASSISTANT else "tool"
+
+
+def mail_json(row: Mail) -> Json:
+    return {
+        "position": row.position,
+        "id": row.job_id,
+        "verdict": row.verdict,
+        "mode": row.mode,
+        "text": row.text,
+        "at": rfc3339(row.at),
+        "turn_id": row.turn_id,
+        "consumed_by": row.consumed_by,
+        "ended": row.ended,
+        "agent": row.agent,
+        "channel": row.channel,
+        "recipient": row.recipient,
+        "origin": row.origin,
+        "customer": row.customer,
+    }
+
+
+def call_json(row: CallRow) -> Json:
+    return {
+        "step": row.step,
+        "index": row.index,
+        "call_id": row.call_id,
+        "tool": row.name,
+        "arguments": row.arguments,
+        "side_effect": row.side_effect,
+        "state": row.state,
+        "result": row.result,
+        "is_error": row.is_error,
+        "halts": row.halts,
+    }
+
+
+def model_call_json(row: ModelCallRow) -> Json:
+    return {
+        "step": row.step,
+        "attempt": row.attempt,
+        "purpose": row.purpose,
+        "model": row.model,
+        "state": row.state,
+        "usage": usage_json(row.usage),
+    }
+
+
+def usage_json(usage: Usage) -> Json:
+    return {
+        "input": usage.input,
+        "output": usage.output,
+        "cache_read": usage.cache_read,
+        "cache_write": usage.cache_write,
+        "total": usage.total,
+    }
+
+
+def spent(rows: Iterable[ModelCallRow]) -> Usage:
+    return sum((row.usage for row in rows), Usage())
+
+
+def delivery_json(row: DeliveryRow) -> Json:
+    return {
+        "id": row.id,
+        "state": row.state,
+        "channel": row.channel,
+        "recipient": row.recipient,
+        "kind": row.kind,
+        "url": redacted_url(row.url),
+        "guarantee": row.guarantee,
+        "attempts": row.attempts,
+        "max_attempts": row.max_attempts,
+        "resends": row.resends,
+        "possible_duplicate": row.possible_duplicate,
+        "reason": row.reason,
+        "lane": row.lane,
+        "lane_position": row.lane_pos,
+        "payload": dict(row.payload),
+        "created_at": rfc3339(row.created_at),
+        "due_at": rfc3339(row.due_at),
+        "claimed_at": rfc3339(row.claimed_at),
+        "settled_at": rfc3339(row.settled_at),
+    }
+
+
+def rejected_json(row: RejectedJob) -> Json:
+    """`raw` is the body as it came; where that is no UTF-8 it stands in `raw_base64` instead."""
+    try:
+        raw, encoded = row.raw.decode(), None
+    except UnicodeDecodeError:
+        raw, encoded = None, base64.b64encode(row.raw).decode()
+    return {
+        "number": row.id,
+        "at": rfc3339(row.at),
+        "source": row.source,
+        "error": dict(row.error),
+        "requeued_at": rfc3339(row.requeued_at),
+        "raw": raw,
+        "raw_base64": encoded,
+    }
+
+
+def revision_json(row: Revision) -> Json:
+    """`source` is `operator`, or `file` for what was read at boot."""
+    return {"revision": row.revision, "source": row.source.partition(":")[0], "applied_at": rfc3339(row.at)}

@@ -1,0 +1,49 @@
+"""`insika migrate`: bring the database up to date, or say what that would take."""
+
+from __future__ import annotations
+
+import click
+
+from actors.cli.options import json_option
+from actors.cli.output import print_json
+from actors.environment import read_environment
+from insika.clock import SystemClock
+from insika.storage.migrate import Migration
+from insika.storage.sqlite.schema import migrate as apply_migrations
+from insika.storage.sqlite.schema import pending_migrations
+
+
+@click.command(short_help="Bring the database up to date.")
+@click.option("--check", is_flag=True, help="Change nothing; exit with 1 when something is pending.")
+@json_option
+@click.pass_context
+def migrate(context: click.Context, check: bool, as_json: bool) -> None:
+    """Bring the database up to date: create it, or add the tables that this version needs.
+
+    Running it again, or twice at once, does no harm. `insika dev` does it by itself.
+
+    \b
+    Example:  insika migrate --check || insika migrate
+    """
+    file = read_environment().database_file
+    applied = () if check else apply_migrations(file, SystemClock().now)
+    pending = pending_migrations(file)
+    if as_json:
+        print_json(
+            {
+                "database": str(file),
+                "applied": [name_of(migration) for migration in applied],
+                "pending": [name_of(migration) for migration in pending],
+            }
+        )
+    else:
+        for migration in applied:
+            click.echo(f"applied  {name_of(migration)}")
+        for migration in pending:
+            click.echo(f"pending  {name_of(migration)}")
+        click.echo(f"{file} is up to date." if not pending else f"{file} is not up to date. Run: insika migrate")
+    context.exit(1 if pending else 0)
+
+
+def name_of(migration: Migration) -> str:
+    return f"{migration.number:04d}_{migration.name}"

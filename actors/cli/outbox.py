@@ -1,0 +1,138 @@
+"""`insika outbox`: what is delivered, what is not, and sending again by hand what failed or is uncertain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import click
+
+from actors.cli import json_views
+from actors.cli.options import json_option, limit_option
+from actors.cli.output import moment, one_line, print_fields, print_heading, print_json, print_table, rfc3339
+from actors.cli.running import open_store, outbox_of, run
+from actors.cli.yaml_view import print_yaml
+from insika.channels import redacted_url
+from outbox.message import DeliveryRow, DeliveryState
+from outbox.store import NotResent, Resent
+
+ID = click.argument("delivery_id", metavar="ID")
+
+
+@click.group()
+def outbox() -> None:
+    """Deliveries of answers and alerts.
+
+    \b
+    Example:  insika outbox list --state uncertain
+    """
+
+
+@outbox.command("list")
+@click.option("--state", type=click.Choice(list(DeliveryState)), help="Only those in this state.")
+@limit_option
+@json_option
+def list_(state: str | None, limit: int, as_json: bool) -> None:
+    """List deliveries, the newest first.
+
+    \b
+    Example:  insika outbox list --state failed --json
+    """
+    rows, counts = run(_list(DeliveryState(state) if state else None, limit))
+    if as_json:
+        print_json([json_views.delivery_json(row) for row in rows])
+        return
+    print_table(
+        ["delivery*", "state*", "channel", "to", "tries", "reason"],
+        [(row.id, row.state, row.channel, row.recipient, _tries(row), one_line(row.reason or "", 80)) for row in rows],
+        empty="No deliveries." if state is None else f"No deliveries are {state}.",
+    )
+    if rows:
+        click.echo("\n" + ", ".join(f"{count} {name}" for name, count in counts.items() if count))
+
+
+@outbox.command()
+@ID
+@json_option
+def show(delivery_id: str, as_json: bool) -> None:
+    """Show one delivery, with what it says.
+
+    \b
+    Example:  insika outbox show 5f0e1c8e-98bd-4a8f-9b6a-3c1d1d8f0a11
+    """
+    row = run(_show(delivery_id))
+    if as_json:
+        print_json(json_views.delivery_json(row))
+        return
+    print_fields(
+        {
+            "delivery": row.id,
+            "state": row.state,
+            "reason": row.reason,
+            "channel": f"{row.channel}, {row.guarantee}",
+            "to": row.recipient,
+            "url": redacted_url(row.url),
+            "tries": _tries(row),
+            "resent": f"{row.resends} times" if row.resends else None,
+            "created": moment(row.created_at),
+            "due": moment(row.due_at) if row.state is DeliveryState.PENDING else None,
+            "last try": moment(row.claimed_at),
+            "settled": moment(row.settled_at),
+        }
+    )
+    print_heading("Payload")
+    print_yaml(dict(row.payload))
+
+
+@outbox.command()
+@ID
+@click.option("--force", is_flag=True, help="Also within five minutes of the last try, which may still arrive.")
+@json_option
+@click.pass_context
+def resend(context: click.Context, delivery_id: str, force: bool, as_json: bool) -> None:
+    """Send a failed or uncertain delivery once more, marked as a possible duplicate.
+
+    Until five minutes after the last try this is refused: that request may still be on its way.
+
+    \b
+    Example:  insika outbox resend 5f0e1c8e-98bd-4a8f-9b6a-3c1d1d8f0a11
+    """
+    answer = run(_resend(delivery_id, force))
+    refused = answer if isinstance(answer, NotResent) else None
+    if as_json:
+        print_json(
+            {
+                "id": delivery_id,
+                "resent": refused is None,
+                "reason": refused.reason if refused else None,
+                "not_before": rfc3339(refused.not_before) if refused else None,
+            }
+        )
+    elif refused is None:
+        click.echo(f"resent  {delivery_id}: due in a second, behind everything else of its lane")
+    else:
+        until = f" (from {moment(refused.not_before)} on it can be resent)" if refused.not_before else ""
+        click.echo(f"Error: {refused.reason}{until}", err=True)
+    context.exit(0 if refused is None else 1)
+
+
+def _tries(row: DeliveryRow) -> str:
+    return f"{row.attempts}/{row.max_attempts}"
+
+
+async def _list(state: DeliveryState | None, limit: int) -> tuple[Sequence[DeliveryRow], Mapping[DeliveryState, int]]:
+    async with open_store() as store:
+        deliveries = outbox_of(store)
+        return await deliveries.list(state, limit), await deliveries.counts()
+
+
+async def _show(delivery_id: str) -> DeliveryRow:
+    async with open_store() as store:
+        row = await outbox_of(store).show(delivery_id)
+    if row is None:
+        raise click.ClickException(f"there is no delivery {delivery_id!r}; `insika outbox list` shows those there are")
+    return row
+
+
+async def _resend(delivery_id: str, force: bool) -> Resent | NotResent:
+    async with open_store() as store:
+        return await outbox_of(store).resend(delivery_id, force=force)

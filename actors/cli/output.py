@@ -1,0 +1,108 @@
+"""What commands print: tables and fields for people, one JSON document for programs.
+
+On a terminal a table fits its width; anywhere else each row is one line, whole, so that it can be searched and cut.
+What people and models said is printed here and nowhere logged; control characters in it are shown, never obeyed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import unicodedata
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from insika.clock import DUE_NOW, NEVER
+
+Cell = str | Text
+
+_NO_TERMINAL_WIDTH = 100_000
+_REPLACED = {"\r": "\u240d", "\x1b": "\u241b"}
+
+
+def console() -> Console:
+    """Standard output as rich sees it: styled on a terminal, unless NO_COLOR says otherwise."""
+    on_terminal = sys.stdout.isatty()
+    return Console(highlight=False, soft_wrap=not on_terminal, width=None if on_terminal else _NO_TERMINAL_WIDTH)
+
+
+def print_json(document: Any) -> None:
+    utf8 = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf8")
+    click.echo(json.dumps(document, indent=2, ensure_ascii=not utf8))
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], *, empty: str) -> None:
+    """`columns` whose name ends in `*` are never wrapped (ids that one wants to copy). `empty` stands for no rows."""
+    if not rows:
+        click.echo(empty)
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for name in columns:
+        table.add_column(name.rstrip("*").upper(), no_wrap=name.endswith("*"), overflow="fold")
+    for row in rows:
+        table.add_row(*(cell if isinstance(cell, Text) else Text(printable(cell)) for cell in row))
+    _print(table)
+
+
+def print_fields(fields: Mapping[str, Cell | None]) -> None:
+    """Names and values, one a line; what is None is left out."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in fields.items():
+        if value is not None:
+            table.add_row(name, value if isinstance(value, Text) else Text(printable(value)))
+    _print(table)
+
+
+def print_heading(text: str) -> None:
+    click.echo()
+    console().print(Text(text, style="bold"))
+
+
+def printable(text: str) -> str:
+    """`text` with every control character made visible: what somebody wrote must not steer a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(_shown(character) for character in text)
+
+
+def one_line(text: str, width: int = 60) -> str:
+    """The beginning of `text`, on one line."""
+    flat = " ".join(printable(text).split())
+    return flat if len(flat) <= width else flat[: width - 1].rstrip() + "…"
+
+
+def rfc3339(at: datetime | None) -> str | None:
+    """For programs: UTC with a Z; None for what never comes, and for what is due without a time of its own."""
+    if at is None or at in (DUE_NOW, NEVER):
+        return None
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def moment(at: datetime | None) -> str:
+    """For people, in UTC to the second."""
+    if at is None or at == NEVER:
+        return "-"
+    return "now" if at == DUE_NOW else at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def _print(table: Table) -> None:
+    out = console()
+    with out.capture() as captured:
+        out.print(table)
+    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def _shown(character: str) -> str:
+    if character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Co", "Cn"):
+        return character
+    if unicodedata.category(character) == "Cf" and character in "\u200d\u200c":
+        return character  # joins emoji, and letters in several scripts
+    return _REPLACED.get(character, "\ufffd")

@@ -1,0 +1,76 @@
+"""`insika receive`: a receiver of deliveries for trying things out. It is no part of the engine."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from pathlib import Path
+
+import click
+
+from actors.cli.output import one_line
+from actors.cli.running import run
+from actors.receiver import Journal, NoJournal, Received, Receiver
+from insika.channels import signing_secret
+
+
+@click.command()
+@click.option("--port", type=click.IntRange(0, 65_535), required=True, help="On 127.0.0.1; 0 takes a free one.")
+@click.option(
+    "--secret",
+    "secrets",
+    multiple=True,
+    metavar="whsec_...",
+    help="The channel's signing secret; may be repeated. Without one, nothing is verified.",
+)
+@click.option("--journal", type=click.Path(path_type=Path, dir_okay=False), help="Also append each delivery to FILE.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+def receive(port: int, secrets: tuple[str, ...], journal: Path | None, as_json: bool) -> None:
+    """Receive deliveries and show them, until it is told to stop (Ctrl-C).
+
+    Signatures are checked and each delivery is on the disk before it is answered.
+
+    \b
+    Example:  insika receive --port 9000 --secret whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw
+    """
+    try:
+        for secret in secrets:
+            signing_secret(secret)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--secret") from None
+    run(_receive(port, secrets, journal, as_json))
+
+
+async def _receive(port: int, secrets: tuple[str, ...], journal: Path | None, as_json: bool) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    try:
+        receiver = Receiver(
+            secrets,
+            port=port,
+            journal=Journal(journal) if journal is not None else NoJournal(),
+            on_received=lambda received: _show(received, as_json),
+            on_refused=lambda reason: click.echo(f"refused: {reason}", err=True),
+        )
+        async with receiver:
+            click.echo(f"Listening on {receiver.url} ({'verifying' if secrets else 'not verifying'})", err=as_json)
+            await stop.wait()
+    except OSError as error:
+        raise click.ClickException(f"cannot receive: {error.strerror or error}") from error
+
+
+def _show(received: Received, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(received.as_dict()))
+        return
+    payload = received.payload if isinstance(received.payload, dict) else {}
+    notes = [
+        *([f"attempt {received.attempt}"] if received.attempt > 1 else []),
+        *(["possible duplicate"] if received.possible_duplicate else []),
+        *([f"received {received.count} times"] if received.count > 1 else []),
+    ]
+    said = one_line(str(payload.get("content", payload.get("type", ""))), 200)
+    told = f" ({', '.join(notes)})" if notes else ""
+    click.echo(f"{received.id}  {payload.get('type', '?')} for {payload.get('recipient', '?')}{told}: {said}")

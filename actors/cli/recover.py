@@ -1,0 +1,45 @@
+"""`insika recover`: pick up what a dead process left, and say how much that was."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from actors.cli.options import json_option
+from actors.cli.output import print_json
+from actors.cli.running import open_store, outbox_of, run
+from actors.environment import read_environment
+from actors.recovery import Recovered
+from actors.recovery import recover as recover_store
+
+MEANS = {
+    "sent": "deliveries that were due and have arrived now",
+    "uncertain": "deliveries that may or may not have arrived; see `insika outbox list`",
+    "pending": "deliveries left for a later try",
+    "woken": "sessions that are due; a running process takes them up at once",
+}
+
+
+@click.command()
+@json_option
+def recover(as_json: bool) -> None:
+    """Pick up what a dead process left: send deliveries that are due, settle those it was sending, wake sessions.
+
+    Every process does this by itself when it starts. It may be run at any time, also twice at once.
+
+    \b
+    Example:  insika recover --json
+    """
+    recovered = run(_recover())
+    if as_json:
+        print_json(asdict(recovered))
+        return
+    for name, count in asdict(recovered).items():
+        click.echo(f"{name:<9}  {count:>5}  {MEANS[name]}")
+
+
+async def _recover() -> Recovered:
+    environment = read_environment()
+    async with open_store(environment) as store:
+        return await recover_store(store, outbox_of(store), environment)

@@ -1,0 +1,127 @@
+"""`insika rejected`: the jobs that could not be accepted, as they came, and handing one in again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from actors.cli import json_views
+from actors.cli.options import json_option, limit_option
+from actors.cli.output import moment, one_line, print_fields, print_heading, print_json, print_table, printable
+from actors.cli.running import open_door, open_store, run
+from actors.cli.verdicts import HandedIn, hand_in, print_handed_in
+from insika.storage.rows import RejectedJob
+
+NUMBER = click.argument("number", type=click.IntRange(min=1))
+
+
+@click.group()
+def rejected() -> None:
+    """Jobs that could not be accepted. They are kept as they came, and never run by themselves.
+
+    \b
+    Example:  insika rejected list
+    """
+
+
+@rejected.command("list")
+@limit_option
+@json_option
+def list_(limit: int, as_json: bool) -> None:
+    """List rejected jobs, the newest first.
+
+    \b
+    Example:  insika rejected list --json
+    """
+    rows = run(_list(limit))
+    if as_json:
+        print_json([json_views.rejected_json(row) for row in rows])
+        return
+    print_table(
+        ["#*", "at*", "from", "requeued", "error"],
+        [
+            (
+                str(row.id),
+                moment(row.at),
+                row.source,
+                "yes" if row.requeued_at else "no",
+                one_line(str(row.error.get("message")), 200),
+            )
+            for row in rows
+        ],
+        empty="No jobs were rejected.",
+    )
+
+
+@rejected.command()
+@NUMBER
+@json_option
+def show(number: int, as_json: bool) -> None:
+    """Show one rejected job, with its body as it came.
+
+    \b
+    Example:  insika rejected show 3
+    """
+    row = run(_show(number))
+    shown = json_views.rejected_json(row)
+    if as_json:
+        print_json(shown)
+        return
+    print_fields(
+        {
+            "number": str(row.id),
+            "at": moment(row.at),
+            "from": row.source,
+            "field": row.error.get("field"),
+            "error": str(row.error.get("message")),
+            "requeued": moment(row.requeued_at) if row.requeued_at else None,
+        }
+    )
+    print_heading("Body")
+    click.echo(printable(shown["raw"]) if shown["raw"] is not None else f"(base64) {shown['raw_base64']}")
+
+
+@rejected.command()
+@NUMBER
+@json_option
+@click.pass_context
+def requeue(context: click.Context, number: int, as_json: bool) -> None:
+    """Hand a rejected job in again, once what was wrong is put right.
+
+    Should it be rejected again, it is kept anew under another number.
+
+    \b
+    Example:  insika agents apply store-support.yaml && insika rejected requeue 3
+    """
+    handed_in = run(_requeue(number))
+    print_handed_in(handed_in, as_json=as_json, more={"requeued_job": number})
+    context.exit(0 if handed_in.taken else 1)
+
+
+def _missing(number: int) -> click.ClickException:
+    return click.ClickException(f"there is no rejected job {number}; `insika rejected list` shows those there are")
+
+
+async def _list(limit: int) -> Sequence[RejectedJob]:
+    async with open_store() as store:
+        return await store.rejected_jobs(limit)
+
+
+async def _show(number: int) -> RejectedJob:
+    async with open_store() as store:
+        row = await store.rejected_job(number)
+    if row is None:
+        raise _missing(number)
+    return row
+
+
+async def _requeue(number: int) -> HandedIn:
+    async with open_door() as door:
+        row = await door.store.rejected_job(number)
+        if row is None:
+            raise _missing(number)
+        # A job without an id of its own gets one that follows from its number: doing this twice runs it once.
+        handed_in = await hand_in(door.ingress, row.raw, id=f"requeued-{number}", session=None, source="requeue")
+        await door.store.mark_requeued(number)
+        return handed_in

@@ -1,0 +1,86 @@
+"""How a command runs: the log is set up, the environment read, and the store open for as long as it is needed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from actors.configuration import Configuration
+from actors.environment import Environment, read_environment
+from actors.ingress import Ingress
+from actors.logs import configure_logging
+from insika.clock import SystemClock
+from insika.crash_points import no_crash
+from insika.events import NoEvents
+from insika.storage.sqlite.store import SqliteStore
+from outbox.sqlite_store import SqliteOutboxStore
+from outbox.store import OutboxStore
+
+T = TypeVar("T")
+
+
+def run(main: Coroutine[Any, Any, T], *, log_level: str = "error") -> T:
+    """Run a command's work to its end, logging from `log_level` on unless the user chose another. Raises what it
+    raises."""
+    configure_logging(click.get_current_context().obj or log_level)
+    return asyncio.run(main)
+
+
+@asynccontextmanager
+async def open_store(environment: Environment | None = None) -> AsyncIterator[SqliteStore]:
+    """The store that the environment names. Raises NotMigrated, SchemaMismatch, StoreUnavailable or
+    InvalidConfiguration."""
+    named = environment or read_environment()
+    store = SqliteStore.open(named.database_file, SystemClock().now)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def outbox_of(store: SqliteStore) -> OutboxStore:
+    """The outbox in the same database."""
+    return SqliteOutboxStore(store.database)
+
+
+class NoWakes:
+    """This process runs no sessions; those that do look into the store by themselves."""
+
+    def session(self, session_id: int) -> None:
+        return None
+
+    def delivery(self) -> None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """What a command needs that hands in jobs."""
+
+    store: SqliteStore
+    ingress: Ingress
+
+
+@asynccontextmanager
+async def open_door() -> AsyncIterator[Door]:
+    """The way in for jobs, with the configuration read as at any boot. Raises as `open_store` does."""
+    environment = read_environment()
+    async with open_store(environment) as store:
+        configuration = Configuration(store)
+        await configuration.apply_files(environment.settings, environment.agents_dir)
+        await configuration.refresh()
+        ingress = Ingress(
+            store,
+            configuration.agents,
+            configuration.settings,
+            events=NoEvents(),
+            clock=SystemClock(),
+            wakes=NoWakes(),
+            crash=no_crash,
+        )
+        yield Door(store, ingress)

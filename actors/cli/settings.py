@@ -1,0 +1,94 @@
+"""`insika settings`: the platform's settings in the store, and files that may become them. Secrets are never shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from actors.cli.json_views import revision_json
+from actors.cli.options import json_option
+from actors.cli.output import moment, print_json
+from actors.cli.running import open_store, run
+from actors.cli.validation import print_validation, validated
+from actors.cli.yaml_view import print_yaml
+from actors.configuration import OPERATOR
+from insika.config_files import load_settings_file
+from insika.settings import Settings, load_settings
+from insika.storage.rows import Revision
+
+FILE = click.argument("file", type=click.Path(path_type=Path))
+
+
+@click.group()
+def settings() -> None:
+    """The platform's settings: queue rules and channels.
+
+    \b
+    Example:  insika settings validate settings.yaml && insika settings apply settings.yaml
+    """
+
+
+@settings.command()
+@json_option
+def show(as_json: bool) -> None:
+    """Show the settings in force, without their secrets.
+
+    \b
+    Example:  insika settings show --json
+    """
+    row, in_force = run(_current())
+    if as_json:
+        applied = revision_json(row) if row is not None else {"revision": None, "source": None, "applied_at": None}
+        print_json({**applied, "settings": in_force.redacted()})
+        return
+    if row is None:
+        click.echo("# No settings have been applied; these are the defaults.")
+    else:
+        click.echo(f"# revision {row.revision[:12]}, applied {moment(row.at)} by {row.source.partition(':')[0]}")
+    print_yaml(in_force.redacted())
+
+
+@settings.command()
+@FILE
+@json_option
+@click.pass_context
+def validate(context: click.Context, file: Path, as_json: bool) -> None:
+    """Check a settings file, naming every mistake by its path. Nothing is applied.
+
+    \b
+    Example:  insika settings validate settings.yaml
+    """
+    checked = validated([file], load_settings_file)
+    print_validation(checked, as_json=as_json)
+    context.exit(0 if all(one.valid for one in checked) else 1)
+
+
+@settings.command()
+@FILE
+@json_option
+def apply(file: Path, as_json: bool) -> None:
+    """Put a settings file in force. Doing it again changes nothing.
+
+    Running processes learn it within a second or so; turns that have begun go on with what they began with.
+
+    \b
+    Example:  insika settings apply settings.yaml
+    """
+    loaded = load_settings_file(file)
+    changed = run(_apply(loaded))
+    if as_json:
+        print_json({"file": str(file), "revision": loaded.revision(), "changed": changed})
+    else:
+        click.echo(f"{'changed' if changed else 'unchanged'}  settings, revision {loaded.revision()[:12]}")
+
+
+async def _current() -> tuple[Revision | None, Settings]:
+    async with open_store() as store:
+        row = await store.current_settings()
+    return row, Settings() if row is None else load_settings(dict(row.data), f"settings revision {row.revision[:12]}")
+
+
+async def _apply(loaded: Settings) -> bool:
+    async with open_store() as store:
+        return await store.apply_settings(loaded.revision(), loaded.document(), OPERATOR)
