@@ -66,7 +66,8 @@ def read_snapshot(connection: sqlite3.Connection, operation: Operation) -> Outco
 
 def as_store_error(error: sqlite3.Error) -> StoreUnavailable | StoreRefused:
     """No error of SQLite's leaves the store as itself."""
-    if isinstance(error, sqlite3.OperationalError):
+    broken_statement = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
+    if isinstance(error, sqlite3.OperationalError) and not broken_statement:
         return unavailable(error)
     refused = StoreRefused(f"the store refused a write: {error}")
     refused.__cause__ = error

@@ -1,0 +1,211 @@
+"""Migrations: in order, once, by checksum, safe when two processes migrate; and what the tables must refuse."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+
+from insika.clock import ManualClock
+from insika.storage.migrate import Migration, NotMigrated, SchemaMismatch, available, pending
+from insika.storage.port import StoreUnavailable
+from insika.storage.sqlite.database import Database
+from insika.storage.sqlite.schema import migrate, pending_migrations
+from insika.storage.sqlite.store import SqliteStore
+
+NOW = ManualClock().now
+EXPECTED = Path(__file__).with_name("expected_schema.sql")
+
+
+def made(number: int, sql: str) -> Migration:
+    return Migration(number, f"number_{number}", sql, hashlib.sha256(sql.encode()).hexdigest())
+
+
+ONE, TWO = made(1, "CREATE TABLE one (a);\n"), made(2, "CREATE TABLE two (b);\nINSERT INTO two VALUES ('x;y');\n")
+
+
+def schema(path: Path) -> str:
+    connection = sqlite3.connect(path)
+    rows = connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type, name").fetchall()
+    connection.close()
+    return "".join(f"{row[0]};\n\n" for row in rows)
+
+
+def test_migrating_from_empty_gives_the_expected_schema(tmp_path: Path) -> None:
+    """A migration that changes the schema comes with the new expectation: write `schema(path)` there."""
+    migrate(tmp_path / "insika.db", NOW)
+    assert schema(tmp_path / "insika.db") == EXPECTED.read_text(encoding="utf-8")
+
+
+def test_what_comes_with_the_package_is_numbered_without_gaps() -> None:
+    assert [migration.number for migration in available("sqlite")] == list(range(1, len(available("sqlite")) + 1))
+
+
+def test_pending_ones_are_applied_in_order_and_once(tmp_path: Path) -> None:
+    path = tmp_path / "insika.db"
+    assert migrate(path, NOW, migrations=[ONE]) == (ONE,)
+    assert migrate(path, NOW, migrations=[ONE, TWO]) == (TWO,)
+    assert migrate(path, NOW, migrations=[ONE, TWO]) == ()
+    connection = sqlite3.connect(path)
+    assert connection.execute("SELECT b FROM two").fetchall() == [("x;y",)]
+    assert connection.execute("SELECT number, checksum FROM schema_migrations").fetchall() == [
+        (1, ONE.checksum),
+        (2, TWO.checksum),
+    ]
+    connection.close()
+
+
+def test_a_migration_that_fails_leaves_nothing_of_itself(tmp_path: Path) -> None:
+    path = tmp_path / "insika.db"
+    broken = made(2, "CREATE TABLE two (b);\nCREATE TABLE one (a);\n")
+    with pytest.raises(StoreUnavailable, match="already exists"):
+        migrate(path, NOW, migrations=[ONE, broken])
+    assert "two" not in schema(path)
+    assert migrate(path, NOW, migrations=[ONE, TWO]) == (TWO,)
+
+
+def test_a_migration_that_was_edited_after_it_was_applied_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "insika.db"
+    migrate(path, NOW, migrations=[ONE])
+    with pytest.raises(SchemaMismatch, match="0001_number_1 was edited"):
+        migrate(path, NOW, migrations=[made(1, "CREATE TABLE one (b);\n"), TWO])
+    assert "two" not in schema(path)
+
+
+def test_a_database_that_is_newer_than_the_code_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "insika.db"
+    migrate(path, NOW)
+    connection = sqlite3.connect(path)
+    connection.execute("INSERT INTO schema_migrations VALUES (9999, 'from_the_future', 'x', 0)")
+    connection.commit()
+    connection.close()
+    for attempt in (lambda: migrate(path, NOW), lambda: pending_migrations(path), lambda: SqliteStore.open(path, NOW)):
+        with pytest.raises(SchemaMismatch, match=r"9999.*newer"):
+            attempt()
+
+
+def test_what_is_pending_is_told_in_order() -> None:
+    assert pending([ONE, TWO], {}) == (ONE, TWO)
+    assert pending([ONE, TWO], {1: ONE.checksum}) == (TWO,)
+    assert pending([ONE, TWO], {1: ONE.checksum, 2: TWO.checksum}) == ()
+
+
+@pytest.mark.parametrize("file", ["missing", "empty"])
+def test_a_store_on_a_file_that_was_not_migrated_says_what_to_do(tmp_path: Path, file: str) -> None:
+    path = tmp_path / "insika.db"
+    if file == "empty":
+        path.touch()
+    with pytest.raises(NotMigrated, match="insika migrate"):
+        Database.open(path, NOW)
+    assert path.exists() == (file == "empty")
+    assert pending_migrations(path) == available("sqlite")
+
+
+def test_a_file_that_is_no_database_is_unavailable(tmp_path: Path) -> None:
+    path = tmp_path / "insika.db"
+    path.write_text("a shopping list, and a rather long one: bread, milk, butter, eggs, apples")
+    for attempt in (lambda: migrate(path, NOW), lambda: Database.open(path, NOW)):
+        with pytest.raises(StoreUnavailable, match=r"insika\.db"):
+            attempt()
+
+
+def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnavailable, match="nowhere"):
+        migrate(tmp_path / "nowhere" / "insika.db", NOW)
+
+
+def test_only_the_owner_of_the_file_may_read_it(tmp_path: Path) -> None:
+    migrate(tmp_path / "insika.db", NOW)
+    assert (tmp_path / "insika.db").stat().st_mode & 0o077 == 0
+
+
+def test_two_that_migrate_at_once_apply_each_migration_once(tmp_path: Path) -> None:
+    path = tmp_path / "insika.db"
+    start = threading.Barrier(4)
+    applied: list[Migration] = []
+
+    def one_of_them() -> None:
+        start.wait()
+        applied.extend(migrate(path, NOW, migrations=[ONE, TWO]))
+
+    threads = [threading.Thread(target=one_of_them) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(migration.number for migration in applied) == [1, 2]
+
+
+# --- what the tables refuse, whoever asks
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> sqlite3.Connection:
+    migrate(tmp_path / "insika.db", NOW)
+    connection = sqlite3.connect(tmp_path / "insika.db", isolation_level=None)
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.executescript(Path(__file__).with_name("one_of_each.sql").read_text(encoding="utf-8"))
+    return connection
+
+
+_MESSAGE = "INSERT INTO messages (session_id, seq, turn_id, epoch, step, role, content, tool_call_id, batch_open, at)"
+_REFUSED = {
+    "a lease without an end": "UPDATE sessions SET lease_id = 'x'",
+    "fewer than none waiting": "UPDATE sessions SET waiting = -1",
+    "open calls without a turn": "UPDATE sessions SET open_calls = 1",
+    "steers without a turn": "UPDATE sessions SET turn_key = 'k'",
+    "a merging turn without its key": "UPDATE sessions SET merge_turn = 'x'",
+    "an unknown turn state": "UPDATE turns SET state = 'lost' WHERE id = 'queued'",
+    "a turn that leaves its end": "UPDATE turns SET state = 'running', ended_at = NULL WHERE id = 'ended'",
+    "a turn that ends twice": "UPDATE turns SET state = 'failed' WHERE id = 'ended'",
+    "a turn that returns to the queue": "UPDATE turns SET state = 'queued' WHERE id = 'running'",
+    "two turns at a time": "UPDATE turns SET state = 'running', started_at = 0 WHERE id = 'queued'",
+    "an end without its time": "UPDATE turns SET state = 'failed' WHERE id = 'running'",
+    "consumed by nobody": "UPDATE mailbox SET ended = 'turn' WHERE position = 1",
+    "consumed twice": "UPDATE mailbox SET ended = 'turn', consumed_by = 'queued' WHERE position = 2",
+    "a person's message as control": "UPDATE mailbox SET ended = 'control' WHERE position = 1",
+    "a waiting message deleted": "DELETE FROM mailbox WHERE position = 1",
+    "a call started twice": "UPDATE tool_calls SET state = 'started' WHERE call_id = 'a'",
+    "a call that goes back": "UPDATE tool_calls SET state = 'announced' WHERE call_id = 'a'",
+    "a call that ends twice": "UPDATE tool_calls SET state = 'unknown' WHERE call_id = 'b'",
+    "done without a result": "UPDATE tool_calls SET state = 'done' WHERE call_id = 'a'",
+    "a message changed": "UPDATE messages SET content = 'x' WHERE seq = 1",
+    "a message deleted": "DELETE FROM messages WHERE seq = 2",
+    "a gap in the log": f"{_MESSAGE} VALUES (1, 4, 'running', 1, 1, 'tool', 'x', 'a', 1, 0)",
+    "a user message in a batch": f"{_MESSAGE} VALUES (1, 3, 'running', 1, 1, 'user', 'x', NULL, 0, 0)",
+    "a result too few": f"{_MESSAGE} VALUES (1, 3, 'running', 1, 1, 'tool', 'x', 'a', 0, 0)",
+    "a result without its call": f"{_MESSAGE} VALUES (1, 3, 'running', 1, 1, 'tool', 'x', 'unknown', 1, 0)",
+    "a result first of all": f"{_MESSAGE} VALUES (1, 1, 'running', 1, 1, 'tool', 'x', 'a', 1, 0)",
+    "measured twice": "UPDATE model_calls SET state = 'measured', input = 9",
+    "a revision changed": "UPDATE profiles SET data = '[]'",
+    "delivered, and then not": "UPDATE outbox SET state = 'uncertain' WHERE id = 'delivered'",
+    "uncertain, and sent by itself": "UPDATE outbox SET state = 'pending' WHERE id = 'uncertain'",
+    "delivered without a claim": "UPDATE outbox SET state = 'delivered' WHERE id = 'pending'",
+    "delivering without a claim": "UPDATE outbox SET state = 'delivering' WHERE id = 'pending'",
+    "attempts forgotten": "UPDATE outbox SET attempts = 0 WHERE id = 'uncertain'",
+    "sent to somebody else": "UPDATE outbox SET url = 'v' WHERE id = 'pending'",
+    "two at one place of a lane": "UPDATE outbox SET lane_pos = 1 WHERE id = 'pending'",
+}
+
+
+@pytest.mark.parametrize("what", _REFUSED)
+def test_the_tables_refuse(tables: sqlite3.Connection, what: str) -> None:
+    with pytest.raises(sqlite3.IntegrityError):
+        tables.execute(_REFUSED[what])
+
+
+_ALLOWED = {
+    "the next result": f"{_MESSAGE} VALUES (1, 3, 'running', 1, 1, 'tool', 'x', 'a', 1, 0)",
+    "an end with its time": "UPDATE turns SET state = 'failed', ended_at = 1 WHERE id = 'running'",
+    "a message withdrawn": "UPDATE mailbox SET ended = 'withdrawn' WHERE position = 1",
+    "a resend": "UPDATE outbox SET state = 'pending', resends = resends + 1 WHERE id = 'uncertain'",
+    "a late yes": "UPDATE outbox SET state = 'delivered' WHERE id = 'uncertain'",
+}
+
+
+@pytest.mark.parametrize("what", _ALLOWED)
+def test_the_tables_allow(tables: sqlite3.Connection, what: str) -> None:
+    assert tables.execute(_ALLOWED[what]).rowcount == 1
