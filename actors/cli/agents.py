@@ -43,11 +43,12 @@ def list_(as_json: bool) -> None:
         print_json([{"id": row.name, "model": row.data.get("model"), **revision_json(row)} for row in rows])
         return
     print_table(
-        ["agent*", "model", "revision*", "applied*", "by"],
+        ["agent", "model", "revision", "applied", "by"],
         [
             (row.name, str(row.data.get("model")), row.revision[:12], moment(row.at), row.source.partition(":")[0])
             for row in rows
         ],
+        whole=("agent", "revision", "applied"),
         empty="No agents. Write a profile, then: insika agents apply FILE",
     )
 

@@ -35,7 +35,7 @@ def list_(as_json: bool) -> None:
         print_json([channel.model_dump(mode="json") for channel in found])
         return
     print_table(
-        ["channel*", "url", "guarantee*", "split*", "tries", "timeout", "secrets"],
+        ["channel", "url", "guarantee", "split", "tries", "timeout", "secrets"],
         [
             (
                 channel.id,
@@ -48,6 +48,7 @@ def list_(as_json: bool) -> None:
             )
             for channel in found
         ],
+        whole=("channel", "guarantee", "split"),
         empty="No channels. Write them into a settings file, then: insika settings apply FILE",
     )
 

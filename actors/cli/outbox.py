@@ -42,8 +42,9 @@ def list_(state: str | None, limit: int, as_json: bool) -> None:
         print_json([json_views.delivery_json(row) for row in rows])
         return
     print_table(
-        ["delivery*", "state*", "channel", "to", "tries", "reason"],
+        ["delivery", "state", "channel", "to", "tries", "reason"],
         [(row.id, row.state, row.channel, row.recipient, _tries(row), one_line(row.reason or "", 80)) for row in rows],
+        whole=("delivery", "state"),
         empty="No deliveries." if state is None else f"No deliveries are {state}.",
     )
     if rows:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import sys
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import click
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -37,17 +37,19 @@ def print_json(document: Any) -> None:
     click.echo(json.dumps(document, indent=2, ensure_ascii=not utf8))
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], *, empty: str) -> None:
-    """`columns` whose name ends in `*` are never wrapped (ids that one wants to copy). `empty` stands for no rows."""
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[Cell]], *, empty: str, whole: Collection[str] = ()
+) -> None:
+    """The columns in `whole` are never wrapped: they hold what one wants to copy. `empty` stands for no rows."""
     if not rows:
         click.echo(empty)
         return
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for name in columns:
-        table.add_column(name.rstrip("*").upper(), no_wrap=name.endswith("*"), overflow="fold")
+        table.add_column(name.upper(), no_wrap=name in whole, overflow="fold")
     for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else Text(printable(cell)) for cell in row))
-    _print(table)
+    print_rich(table)
 
 
 def print_fields(fields: Mapping[str, Cell | None]) -> None:
@@ -58,12 +60,20 @@ def print_fields(fields: Mapping[str, Cell | None]) -> None:
     for name, value in fields.items():
         if value is not None:
             table.add_row(name, value if isinstance(value, Text) else Text(printable(value)))
-    _print(table)
+    print_rich(table)
 
 
 def print_heading(text: str) -> None:
     click.echo()
     console().print(Text(text, style="bold"))
+
+
+def print_rich(what: RenderableType) -> None:
+    """Anything rich can lay out, without the blanks it fills lines up with."""
+    out = console()
+    with out.capture() as captured:
+        out.print(what)
+    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def printable(text: str) -> str:
@@ -91,13 +101,6 @@ def moment(at: datetime | None) -> str:
     if at is None or at == NEVER:
         return "-"
     return "now" if at == DUE_NOW else at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-
-
-def _print(table: Table) -> None:
-    out = console()
-    with out.capture() as captured:
-        out.print(table)
-    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def _shown(character: str) -> str:

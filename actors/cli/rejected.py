@@ -39,7 +39,7 @@ def list_(limit: int, as_json: bool) -> None:
         print_json([json_views.rejected_json(row) for row in rows])
         return
     print_table(
-        ["#*", "at*", "from", "requeued", "error"],
+        ["#", "at", "from", "requeued", "error"],
         [
             (
                 str(row.id),
@@ -50,6 +50,7 @@ def list_(limit: int, as_json: bool) -> None:
             )
             for row in rows
         ],
+        whole=("#", "at"),
         empty="No jobs were rejected.",
     )
 

@@ -10,12 +10,12 @@ from actors.cli import json_views
 from actors.cli.conversation import told_by_turn
 from actors.cli.options import json_option, limit_option, tenant_option
 from actors.cli.output import (
-    console,
     moment,
     one_line,
     print_fields,
     print_heading,
     print_json,
+    print_rich,
     print_table,
 )
 from actors.cli.retry import Retried, retry_turn
@@ -99,11 +99,12 @@ def show(name: str, tenant: str, as_json: bool) -> None:
     )
     print_heading("Conversation")
     for line in told_by_turn(messages, turns):
-        console().print(line)
+        print_rich(line)
     print_heading("Messages and where they went")
     print_table(
-        ["#", "verdict", "turn*", "ended", "text"],
+        ["#", "verdict", "turn", "ended", "text"],
         [_went(row) for row in mail],
+        whole=("turn",),
         empty="No messages.",
     )
 

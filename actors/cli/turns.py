@@ -97,17 +97,19 @@ def _print(turn: Turn) -> None:
     )
     print_heading("Tool calls")
     print_table(
-        ["step", "tool", "state*", "result"],
+        ["step", "tool", "state", "result"],
         [(str(call.step), call.name, _state(call), one_line(call.result or "")) for call in turn.calls],
+        whole=("state",),
         empty="None.",
     )
     print_heading("Model calls")
     print_table(
-        ["step", "try", "purpose", "model", "tokens", "state*"],
+        ["step", "try", "purpose", "model", "tokens", "state"],
         [
             (str(call.step), str(call.attempt), call.purpose, call.model, str(call.usage.total), call.state)
             for call in turn.model_calls
         ],
+        whole=("state",),
         empty="None.",
     )
 

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from insika.storage.port import ReadStore
-from insika.storage.rows import TERMINAL, Accepted, LogEntry, TurnRow, Verdict
+from insika.storage.rows import TERMINAL, Accepted, LogEntry, TurnRow, TurnState, Verdict
+
+NEVER_BEGUN = (TurnState.CANCELLED, TurnState.REFUSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class Follower:
         self._tenant = tenant
         self._seq = 0
         self._open: set[str] = set()
+        self._heard: set[int] = set()
         self._awaited: dict[int, Accepted] = {}
         self._busy = False
         self.paused = False
@@ -52,8 +55,9 @@ class Follower:
 
     def expect(self, accepted: Accepted) -> None:
         """This message is on its way: until it has been heard of, the session is not quiet."""
-        if accepted.position is not None and accepted.verdict is not Verdict.DUPLICATE:
-            self._awaited[accepted.position] = accepted
+        position = accepted.position
+        if position is not None and position not in self._heard and accepted.verdict is not Verdict.DUPLICATE:
+            self._awaited[position] = accepted
 
     async def look(self) -> News:
         """Raises StoreUnavailable."""
@@ -64,13 +68,14 @@ class Follower:
         self._busy = session.turn_id is not None or session.waiting > 0
         if session.turn_id is not None:
             self._open.add(session.turn_id)
-        ended = await self._ended(session.turn_id)
+        ended = [*await self._ended(session.turn_id), *await self._withdrawn()]
         # Read after the turns: so whatever an ended turn has said is among it.
         entries = await self._store.messages(session.id, after=self._seq)
         for entry in entries:
             self._seq = entry.seq
             self._open.add(entry.turn_id)
             if entry.position is not None:
+                self._heard.add(entry.position)
                 self._awaited.pop(entry.position, None)
         for turn in ended:
             self._open.discard(turn.id)
@@ -82,9 +87,14 @@ class Follower:
             turn = await self._store.turn(turn_id)
             if turn is not None and turn.state in TERMINAL:
                 ended.append(turn)
+        return ended
+
+    async def _withdrawn(self) -> list[TurnRow]:
+        """The turns that were awaited and will never begin: they do not enter the conversation."""
+        withdrawn: dict[str, TurnRow] = {}
         for position, accepted in list(self._awaited.items()):
             turn = await self._store.turn(accepted.turn_id) if accepted.turn_id else None
-            if turn is not None and turn.state in TERMINAL and turn.started_at is None:
-                del self._awaited[position]  # withdrawn before it began: it never enters the conversation
-                ended.append(turn)
-        return ended
+            if turn is not None and turn.state in NEVER_BEGUN and turn.started_at is None:
+                del self._awaited[position]
+                withdrawn[turn.id] = turn
+        return list(withdrawn.values())
