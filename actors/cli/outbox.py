@@ -28,7 +28,7 @@ def outbox() -> None:
 
 
 @outbox.command("list")
-@click.option("--state", type=click.Choice(list(DeliveryState)), help="Only those in this state.")
+@click.option("--state", type=click.Choice([str(state) for state in DeliveryState]), help="Only those in this state.")
 @limit_option
 @json_option
 def list_(state: str | None, limit: int, as_json: bool) -> None:

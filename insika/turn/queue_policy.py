@@ -16,7 +16,7 @@ from insika.clock import DUE_NOW, NEVER
 from insika.storage.rows import Loaded, Mail, Verdict
 
 LOST_AFTER_DEATHS = 3
-"""A turn whose owner died this often is not tried again (protocol, section 2)."""
+"""A turn whose owner died this often is not tried again (docs/ownership.md, section 2)."""
 
 
 @dataclass(frozen=True, slots=True)

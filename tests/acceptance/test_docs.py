@@ -1,0 +1,120 @@
+"""Every page is a story that runs: files are written as shown, commands run as shown, and print what is shown.
+
+In a `console` block a line that begins with "$ " is run, in one shell for the whole page; what follows is its output, in
+which "…" stands for anything. A block whose first line is a comment with a file's name is written to that file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FILE_NAME = re.compile(r"^# ([\w./-]+\.(?:ya?ml|py|json))$")
+DONE = "<<insika-docs-done>>"
+
+
+@dataclass
+class Command:
+    line: str
+    expected: list[str] = field(default_factory=list)
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    return [(match[1], match[2]) for match in FENCE.finditer(page.read_text())]
+
+
+def commands(block: str) -> list[Command]:
+    found: list[Command] = []
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            found.append(Command(line[2:]))
+        elif found:
+            found[-1].expected.append(line)
+    return found
+
+
+def matches(expected: list[str], printed: str) -> bool:
+    pattern = "\n".join(".*?".join(map(re.escape, line.split("…"))) for line in expected)
+    return re.fullmatch(pattern, printed.strip("\n"), re.DOTALL) is not None
+
+
+class Shell:
+    """One bash for a page, in a folder of its own; what it starts is ended with it."""
+
+    def __init__(self, folder: Path) -> None:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("INSIKA_")}
+        environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+        environment["COLUMNS"] = "200"
+        self._process = subprocess.Popen(
+            ["bash", "--norc", "--noprofile"],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, line: str) -> str:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{line}\necho; echo '{DONE}'\n")
+        self._process.stdin.flush()
+        printed: list[str] = []
+        for output in self._process.stdout:
+            if output.strip() == DONE:
+                break
+            printed.append(output)
+        return "".join(printed)
+
+    def close(self) -> None:
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_page_does_what_it_shows(page: Path, tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    try:
+        for language, block in blocks(page):
+            if named := FILE_NAME.match(block.splitlines()[0]):
+                file = tmp_path / named[1]
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(block)
+            if language == "yaml":
+                yaml.safe_load(block)
+            if language == "python":
+                compile(block, str(page), "exec")
+            for command in commands(block) if language == "console" else []:
+                printed = shell.run(command.line)
+                shown = "\n".join(command.expected)
+                assert matches(command.expected, printed), f"$ {command.line}\nshown:\n{shown}\nprinted:\n{printed}"
+    finally:
+        shell.close()
+
+
+def test_every_page_is_linked_from_the_readme_and_every_link_leads_somewhere() -> None:
+    readme = (ROOT / "README.md").read_text()
+    for page in PAGES:
+        assert page.name == "README.md" or f"(docs/{page.name})" in readme, f"{page.name} is not linked"
+        for link in re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text()):
+            assert (page.parent / link).exists(), f"{page.name} links to {link}"
+
+
+def test_the_two_commands_of_the_readme_are_there() -> None:
+    shown = re.findall(r"^(scripts/\w+)", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert shown == ["scripts/demo", "scripts/test"]
+    assert all(os.access(ROOT / script, os.X_OK) for script in shown)
+    assert "scripts/test" in (ROOT / ".ci" / "run").read_text()
