@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
 import click
 
 from actors.cli.lazy import LazyGroup
@@ -54,6 +57,9 @@ def cli(context: click.Context, log_level: str | None) -> None:
 
 
 def main() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that lacks a character is no reason to fail
     cli(prog_name="insika")
 
 

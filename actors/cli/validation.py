@@ -43,7 +43,7 @@ def validated(files: Sequence[Path], load: Callable[[Path], Loaded]) -> list[Val
         try:
             loaded = load(file)
         except InvalidConfiguration as error:
-            checked.append(Validated[Loaded](file, error.problems))
+            checked.append(Validated(file, error.problems))
             continue
         id_ = getattr(loaded, "id", None)
         first = owners.setdefault(id_, file) if id_ is not None else file
