@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from actors.agents import AgentDirectory
+from actors.agents import Agent, AgentDirectory
+from insika.agents.limits import TurnLimits, turn_limits
 from insika.agents.profile import Profile
 from insika.config_files import load_profile_folder, load_settings_file
 from insika.settings import Settings, load_settings
@@ -23,10 +24,17 @@ class Configuration:
         self._store = store
         self._settings = Settings()
         self._settings_revision = ""
+        self._limits: dict[str, TurnLimits] = {}  # by profile revision, under the settings at hand
         self.agents = AgentDirectory(store)
 
     def settings(self) -> Settings:
         return self._settings
+
+    def limits(self, agent: Agent) -> TurnLimits:
+        """What bounds a turn of this agent that begins now."""
+        if agent.revision not in self._limits:
+            self._limits[agent.revision] = turn_limits(agent.profile, self._settings)
+        return self._limits[agent.revision]
 
     async def apply_files(self, settings_file: Path | None, agents_dir: Path | None) -> None:
         """Apply what the environment names, where it has changed. Raises InvalidConfiguration, before anything of the
@@ -53,6 +61,7 @@ class Configuration:
         if row is not None and row.revision != self._settings_revision:
             self._settings = load_settings(dict(row.data), f"settings revision {row.revision[:12]}")
             self._settings_revision = row.revision
+            self._limits.clear()
         await self.agents.refresh()
 
 

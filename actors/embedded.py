@@ -12,10 +12,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Self
 
-from insika.providers.catalog import ModelCatalog
-from insika.storage.sqlite.schema import migrate
-from insika.storage.sqlite.store import SqliteStore
-
 from actors.configuration import Configuration
 from actors.environment import Environment
 from actors.ingress import Ingress
@@ -27,6 +23,9 @@ from actors.world import World
 from insika.clock import Clock, SystemClock
 from insika.coordination.local import LocalEventStream
 from insika.crash_points import Crash, no_crash
+from insika.providers.catalog import ModelCatalog
+from insika.storage.sqlite.schema import migrate
+from insika.storage.sqlite.store import SqliteStore
 from insika.tools.egress import EgressGuard
 from insika.tools.registry import ToolRegistry
 from insika.tools.threads import ToolThreads
@@ -79,13 +78,12 @@ class Embedded:
         self.outbox = SqliteOutboxStore(store.database)
         self._ring = WakeSignal()
         self.bus = LocalBus(self._ring)
-        stage = Stage(self.configuration.agents, parts.models, parts.tools, ToolThreads(), self.configuration.settings)
+        stage = Stage(self.configuration, parts.models, parts.tools, ToolThreads())
         world = World(store, stage, self.events, parts.clock, self.bus, parts.crash)
         self.runtime = Runtime(world, LeaseKeeper(store.renewal(), environment.lease_s, parts.clock), environment.slots)
         self.ingress = Ingress(
             store,
-            self.configuration.agents,
-            self.configuration.settings,
+            self.configuration,
             events=self.events,
             clock=parts.clock,
             wakes=self.bus,

@@ -8,15 +8,15 @@ is dropped and nothing overtakes.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import structlog
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
-from actors.agents import AgentDirectory
+from actors.configuration import Configuration
 from actors.wakes import Wakes
-from insika.agents.limits import turn_limits
 from insika.agents.precedence import job_queue_mode
 from insika.choices import Origin
 from insika.clock import Clock
@@ -25,12 +25,14 @@ from insika.errors import InvalidJob, UnknownAgent
 from insika.events import Event, EventSink, EventType
 from insika.jobs import TurnJob, digest, parse_job, turn_key
 from insika.session_vars import remembered_vars, var_updates
-from insika.settings import Settings
 from insika.storage.operations import AcceptJob
 from insika.storage.port import IntakeStore, StoreUnavailable
 from insika.storage.rows import Accepted, Verdict
 
+T = TypeVar("T")
+
 PATIENCE_S = 10.0
+"""Seconds for which a job is tried again before its producer is told that nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +44,10 @@ class Kept:
 
 
 class Ingress:
-    """`settings` gives the platform's settings as they are now."""
-
     def __init__(
         self,
         store: IntakeStore,
-        agents: AgentDirectory,
-        settings: Callable[[], Settings],
+        configuration: Configuration,
         *,
         events: EventSink,
         clock: Clock,
@@ -56,8 +55,7 @@ class Ingress:
         crash: Crash,
     ) -> None:
         self._store = store
-        self._agents = agents
-        self._settings = settings
+        self._configuration = configuration
         self._events = events
         self._clock = clock
         self._wakes = wakes
@@ -73,7 +71,7 @@ class Ingress:
             accept = await self._request(job, raw, message_id)
         except InvalidJob as error:
             return await self._keep(raw, error, source)
-        accepted = await self._accept(accept)
+        accepted = await _patiently(lambda: self._store.accept(accept.tried_anew(str(uuid.uuid4()))))
         self._crash(CrashPoint.ACCEPTED)
         self._tell(job, accepted)
         if accepted.verdict not in (Verdict.REJECTED, Verdict.DUPLICATE):
@@ -81,15 +79,16 @@ class Ingress:
         return accepted
 
     async def _request(self, job: TurnJob, raw: bytes, message_id: str | None) -> AcceptJob:
-        agent = self._agents.current(job.agent)
+        agents = self._configuration.agents
+        agent = agents.current(job.agent)
         if agent is None:
-            await self._agents.refresh()
-            agent = self._agents.current(job.agent)
+            await agents.refresh()
+            agent = agents.current(job.agent)
         if agent is None:
             raise UnknownAgent(f"agent: there is no agent {job.agent!r}; apply its profile first", field="agent")
-        if job.channel is not None and self._settings().channel(job.channel) is None:
+        if job.channel is not None and self._configuration.settings().channel(job.channel) is None:
             raise InvalidJob(f"channel: there is no channel {job.channel!r} in the settings", field="channel")
-        limits = turn_limits(agent.profile, self._settings())
+        limits = self._configuration.limits(agent)
         return AcceptJob(
             tenant=job.tenant,
             session=job.session,
@@ -114,19 +113,10 @@ class Ingress:
             var_updates=var_updates(job.vars),
         )
 
-    async def _accept(self, job: AcceptJob) -> Accepted:
-        async for attempt in _until_the_store_answers():
-            with attempt:
-                return await self._store.accept(job.tried_anew(str(uuid.uuid4())))
-        raise AssertionError("retrying neither answered nor raised")
-
     async def _keep(self, raw: bytes, error: InvalidJob, source: str) -> Kept:
-        async for attempt in _until_the_store_answers():
-            with attempt:
-                number = await self._store.reject(raw, error.as_dict(), source)
-                self._log.warning("job kept aside", number=number, type=error.type, field=error.field)
-                return Kept(number, error)
-        raise AssertionError("retrying neither answered nor raised")
+        number = await _patiently(lambda: self._store.reject(raw, error.as_dict(), source))
+        self._log.warning("job kept aside", number=number, type=error.type, field=error.field)
+        return Kept(number, error)
 
     def _tell(self, job: TurnJob, accepted: Accepted) -> None:
         self._events.publish(
@@ -142,10 +132,15 @@ class Ingress:
         )
 
 
-def _until_the_store_answers() -> AsyncRetrying:
-    return AsyncRetrying(
-        retry=retry_if_exception_type(StoreUnavailable),
-        wait=wait_random_exponential(multiplier=0.1, max=2.0),
-        stop=stop_after_delay(PATIENCE_S),
-        reraise=True,
-    )
+async def _patiently(ask: Callable[[], Awaitable[T]]) -> T:
+    """Ask the store until it answers; raises StoreUnavailable when it has not for `PATIENCE_S`."""
+    try:
+        return await ask()
+    except StoreUnavailable:
+        tries = AsyncRetrying(
+            retry=retry_if_exception_type(StoreUnavailable),
+            wait=wait_random_exponential(multiplier=0.1, max=2.0),
+            stop=stop_after_delay(PATIENCE_S),
+            reraise=True,
+        )
+        return await tries(ask)

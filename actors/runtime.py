@@ -7,6 +7,7 @@ killing its owners is a suspect: one of them at a time runs here, so that it can
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections import deque
 
 import structlog
@@ -88,7 +89,7 @@ class Runtime:
                 continue  # its owner sees new mail before it lets go
             task = asyncio.create_task(self._own(session_id))
             self._running[session_id] = task
-            task.add_done_callback(lambda done, owned=session_id: self._ended(owned, done))
+            task.add_done_callback(functools.partial(self._ended, session_id))
 
     def _ended(self, session_id: int, task: asyncio.Task[None]) -> None:
         del self._running[session_id]

@@ -6,18 +6,17 @@ written here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from insika.providers.catalog import ModelCatalog
-
-from actors.agents import Agent, AgentDirectory
-from insika.agents.limits import TurnLimits, turn_limits
+from actors.agents import Agent
+from actors.configuration import Configuration
+from insika.agents.limits import TurnLimits
 from insika.errors import UnknownAgent
 from insika.policy.tool_lists import allowed_tools
 from insika.ports import ModelProvider
-from insika.settings import Settings
+from insika.providers.catalog import ModelCatalog
 from insika.storage.operations import NewDelivery
 from insika.storage.rows import SessionRow, TurnRow
 from insika.tools.registry import ToolRegistry
@@ -52,17 +51,17 @@ class Addressee:
 class Stage:
     def __init__(
         self,
-        agents: AgentDirectory,
+        configuration: Configuration,
         models: ModelCatalog,
         tools: ToolRegistry,
         threads: ToolThreads,
-        settings: Callable[[], Settings],
     ) -> None:
-        self._agents = agents
+        self._configuration = configuration
+        self._agents = configuration.agents
         self._models = models
         self._tools = tools
         self._threads = threads
-        self._settings = settings
+        self._allowed: dict[str, tuple[str, ...]] = {}  # by profile revision, which never changes
 
     def begin(self, session: SessionRow, turn_id: str, agent_id: str) -> Staged:
         """A new turn, by the profile as it is now. Raises UnknownAgent, or InvalidConfiguration for a model that
@@ -70,7 +69,7 @@ class Stage:
         agent = self._agents.current(agent_id)
         if agent is None:
             raise UnknownAgent(f"there is no agent {agent_id!r}; apply its profile, then send again", field="agent")
-        return self._staged(session, turn_id, agent, turn_limits(agent.profile, self._settings()))
+        return self._staged(session, turn_id, agent, self._configuration.limits(agent))
 
     async def resume(self, session: SessionRow, turn: TurnRow) -> Staged:
         """A running turn, by the revision and limits it began with. Raises InvalidConfiguration."""
@@ -81,7 +80,7 @@ class Stage:
 
     def deliveries(self, session: SessionRow, turn_id: str, to: Addressee, answer: Answer) -> tuple[NewDelivery, ...]:
         """The outbox rows of an answer. A channel that is gone from the settings has nowhere to deliver to."""
-        channel = self._settings().channel(to.channel) if to.channel is not None else None
+        channel = self._configuration.settings().channel(to.channel) if to.channel is not None else None
         answered = Answered(session.id, session.name, turn_id, to.agent, session.tenant, to.recipient)
         return answer_deliveries(channel, answered, answer.content, answer.outcome)
 
@@ -102,18 +101,22 @@ class Stage:
         toolbox = TurnToolbox(
             self._tools,
             self._threads,
-            self._allowed(agent),
+            self._allowed_by(agent),
             lambda name: self._allowed_now(profile.id, name),
             ToolContext(session.tenant, session.name, profile.id, turn_id, ""),
             limits.tool_timeout_s,
         )
         return Staged(identity, agent.revision, limits.as_dict(), provider, toolbox)
 
-    def _allowed(self, agent: Agent) -> tuple[str, ...]:
-        profile = agent.profile
-        return allowed_tools(self._tools.grouped, profile.tools_allow, profile.tools_deny, profile.tools_allow_groups)
+    def _allowed_by(self, agent: Agent) -> tuple[str, ...]:
+        if agent.revision not in self._allowed:
+            profile = agent.profile
+            self._allowed[agent.revision] = allowed_tools(
+                self._tools.grouped, profile.tools_allow, profile.tools_deny, profile.tools_allow_groups
+            )
+        return self._allowed[agent.revision]
 
     def _allowed_now(self, agent_id: str, name: str) -> bool:
         # An agent that was deleted meanwhile denies nothing new: its turn may end as it began.
         current = self._agents.current(agent_id)
-        return current is None or name in self._allowed(current)
+        return current is None or name in self._allowed_by(current)

@@ -18,13 +18,13 @@ from actors.lease import Lease
 from actors.stage import Addressee, Staged
 from actors.turn_endings import TurnEndings
 from actors.turn_events import Scope, ScopedEvents
-from actors.turn_log import HandOver, OwnedTurnLog
+from actors.turn_log import HandOver, OwnedTurnLog, seen
 from actors.world import World
 from insika.crash_points import CrashPoint
-from insika.errors import InvalidConfiguration, LeaseLost, UnknownAgent
+from insika.errors import InvalidConfiguration, LeaseLost, ProviderFatal, UnknownAgent
 from insika.events import EventType
-from insika.messages import user
-from insika.storage.operations import ModelCallKey, Release, Seen, StartTurn
+from insika.messages import NO_USAGE, user
+from insika.storage.operations import ModelCallKey, Release, StartTurn
 from insika.storage.port import StoreUnavailable
 from insika.storage.rows import Loaded, LogEntry
 from insika.tools.toolbox import TurnToolbox
@@ -52,6 +52,10 @@ STORE_PAUSE_S = 0.2
 """Between two tries at a store that does not answer; they end with the lease at the latest."""
 
 
+_NOT_STAGED = (UnknownAgent, InvalidConfiguration, ProviderFatal)
+"""Why a turn cannot be run here, and will not be by trying again."""
+
+
 class TaskActor:
     """Owns one session. `leaving` tells whether the process is about to end."""
 
@@ -63,6 +67,7 @@ class TaskActor:
         self._endings = TurnEndings(lease, world)
         self._log: tuple[LogEntry, ...] = ()
         self._toolbox: TurnToolbox | None = None
+        self._loop: TurnLoop | None = None
         self._notes = structlog.get_logger("insika.sessions").bind(session_id=lease.fence.session_id)
 
     async def run(self) -> None:
@@ -70,13 +75,13 @@ class TaskActor:
         try:
             await self._own()
         except HandOver:
-            await self._endings.hand_over()
+            await self._endings.hand_over(NO_USAGE)  # at a boundary nobody has been asked
         except LeaseLost as lost:
             self._notes.warning("session lost", reason=lost.message)
         except asyncio.CancelledError:
             # A call in a thread cannot be stopped: whoever took the session now might run beside it.
             if self._toolbox is None or not self._toolbox.in_threads:
-                await self._endings.hand_over()
+                await self._endings.hand_over(self._loop.owed if self._loop is not None else NO_USAGE)
             raise
 
     async def _own(self) -> None:
@@ -104,7 +109,8 @@ class TaskActor:
         if loaded is None:
             raise LeaseLost("another worker has taken this session")
         self._world.crash(CrashPoint.LOADED)
-        self._log = (*self._log, *loaded.log)
+        # A start whose outcome was not known may have moved the window.
+        self._log = tuple(entry for entry in (*self._log, *loaded.log) if entry.seq >= loaded.session.load_from)
         return replace(loaded, log=self._log)
 
     async def _move(self, loaded: Loaded) -> bool:
@@ -114,7 +120,7 @@ class TaskActor:
         move = next_move(loaded, lambda: str(uuid.uuid4()))
         match move:
             case LetGo(due_at):
-                released = await self._store.release(self._lease.fence, _seen(loaded), Release(due_at))
+                released = await self._store.release(self._lease.fence, seen(loaded), Release(due_at))
                 if released:
                     self._world.crash(CrashPoint.RELEASED)
                 return released
@@ -127,24 +133,24 @@ class TaskActor:
             case GiveUpRunning():
                 await self._endings.give_up(loaded)
             case WithdrawQueued():
-                await self._endings.withdraw(loaded, _seen(loaded), move)
+                await self._endings.withdraw(loaded, seen(loaded), move)
             case GiveUpQueued(begin):
-                await self._endings.fail_queued(loaded, _seen(loaded), begin, self._endings.lost())
+                await self._endings.fail_queued(loaded, seen(loaded), begin, self._endings.lost())
         return False
 
     async def _begin(self, loaded: Loaded, begin: Begin) -> bool:
         first = begin.mail[0]
         try:
             staged = self._world.stage.begin(loaded.session, begin.turn_id, first.agent)
-        except (UnknownAgent, InvalidConfiguration) as error:
-            await self._endings.fail_queued(loaded, _seen(loaded), begin, error)
+        except _NOT_STAGED as error:
+            await self._endings.fail_queued(loaded, seen(loaded), begin, error)
             return False
         limits = staged.identity.limits
         texts = [row.text for row in begin.mail]
         moved = load_from(loaded.log, texts, limits.context_budget)
         seq = await self._store.start(
             self._lease.fence,
-            _seen(loaded),
+            seen(loaded),
             StartTurn(
                 begin.turn_id,
                 tuple(row.position for row in begin.mail),
@@ -189,7 +195,7 @@ class TaskActor:
             raise LeaseLost("the session names a running turn that the store does not have")
         try:
             staged = await self._world.stage.resume(loaded.session, turn)
-        except (UnknownAgent, InvalidConfiguration) as error:
+        except _NOT_STAGED as error:
             await self._endings.fail_running(loaded, error)
             return False
         emit = self._events(loaded, turn.id, turn.agent, turn.attempt)
@@ -209,16 +215,15 @@ class TaskActor:
         )
         self._toolbox = staged.toolbox
         ports = TurnPorts(staged.provider, staged.toolbox, log, emit, self._world.clock, self._world.crash)
-        await TurnLoop(staged.identity, state, ports).run()
-        self._toolbox = None
+        self._loop = TurnLoop(staged.identity, state, ports)
+        await self._loop.run()
+        self._toolbox = self._loop = None
         self._endings.announce(emit, log)
+        if log.released:
+            self._world.crash(CrashPoint.RELEASED)
         return log.released
 
     def _events(self, loaded: Loaded, turn_id: str, agent: str, attempt: int) -> ScopedEvents:
         session = loaded.session
         scope = Scope(session.name, session.tenant, self._lease.epoch, turn_id, agent, attempt)
         return ScopedEvents(self._world.events, self._world.clock, scope)
-
-
-def _seen(loaded: Loaded) -> Seen:
-    return Seen(loaded.session.mail_seq, loaded.session.urgent_seq)

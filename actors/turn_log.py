@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from actors.lease import Lease
 from insika.clock import NEVER
+from insika.documents import plain
 from insika.messages import Usage
 from insika.storage.operations import (
     AppendStep,
@@ -53,7 +54,9 @@ class OwnedTurnLog:
         self._turn_id = turn_id
         self._address = address
         self._leaving = leaving
-        self._take(loaded)
+        self._mail: Sequence[Mail] = loaded.mail
+        self._seen = seen(loaded)
+        self._log_seq = loaded.session.log_seq
         self.released = False
         self.ended: Answer | Failure | None = None
 
@@ -67,7 +70,7 @@ class OwnedTurnLog:
         loaded = await self._store.load(self._lease.fence, log_after=self._log_seq)
         if loaded is None or loaded.session.turn_id != self._turn_id or cuts_of(loaded.mail, self._turn_id):
             raise Superseded
-        self._take(loaded)
+        self._mail, self._seen, self._log_seq = loaded.mail, seen(loaded), loaded.session.log_seq
 
     async def retry_model(self, call: ModelCallKey, estimate: Usage) -> None:
         _must(await self._store.retry_model(self._lease.fence, self._seen, self._turn_id, call, estimate=estimate))
@@ -126,7 +129,7 @@ class OwnedTurnLog:
                     failure.step,
                     TurnState.FAILED,
                     "failed",
-                    failure.error.as_dict(),
+                    plain(failure.error.as_dict()),  # a provider's own words may be in it
                     failure.results,
                     estimate=failure.estimate,
                     timing=failure.timing,
@@ -135,10 +138,10 @@ class OwnedTurnLog:
         )
         self.ended = failure
 
-    def _take(self, loaded: Loaded) -> None:
-        self._mail = list(loaded.mail)
-        self._seen = Seen(loaded.session.mail_seq, loaded.session.urgent_seq)
-        self._log_seq = loaded.session.log_seq
+
+def seen(loaded: Loaded) -> Seen:
+    """What an owner that has loaded this has looked at."""
+    return Seen(loaded.session.mail_seq, loaded.session.urgent_seq)
 
 
 def _must(written: bool) -> None:

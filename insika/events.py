@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
 
 
 class EventType(enum.StrEnum):
@@ -36,9 +36,10 @@ class EventType(enum.StrEnum):
     INTERMEDIATE = "intermediate"
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    """`seq` is given by the stream that publishes it (0 until then). `epoch`, `step` and `attempt` order what one
+class Event(NamedTuple):
+    """One thing that happened. A named tuple, because a streamed answer makes one for every word.
+
+    `seq` is given by the stream that publishes it (0 until then). `epoch`, `step` and `attempt` order what one
     session's owners said: a reader drops what is older than what it has seen."""
 
     type: str
@@ -50,8 +51,12 @@ class Event:
     epoch: int = 0
     step: int = 0
     attempt: int = 1
-    data: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = MappingProxyType({})
     seq: int = 0
+
+    def numbered(self, seq: int) -> Event:
+        """The same event, with its place in a stream."""
+        return Event(*self[:-1], seq)
 
     def as_dict(self) -> dict[str, Any]:
         """One flat object, as it goes over the wire; the event's own fields stand beside the common ones."""

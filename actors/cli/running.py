@@ -76,8 +76,7 @@ async def open_door() -> AsyncIterator[Door]:
         await configuration.refresh()
         ingress = Ingress(
             store,
-            configuration.agents,
-            configuration.settings,
+            configuration,
             events=NoEvents(),
             clock=SystemClock(),
             wakes=NoWakes(),

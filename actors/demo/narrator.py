@@ -119,16 +119,33 @@ def _verdict(event: Event) -> str:
     return f"[yellow]{escape(event['verdict'])}[/yellow][dim]: {meaning}[/dim]"
 
 
+def _completed(event: Event) -> str:
+    steps = f"{event['steps']} step{'s' if event['steps'] > 1 else ''}"
+    return f"[dim]turn {escape(event['outcome'])} after {steps}; answer and delivery committed together[/dim]"
+
+
+def _joined(event: Event) -> str:
+    return f"[yellow]{event['count']} message joined the turn at this boundary[/yellow]"
+
+
+def _warned(event: Event) -> str:
+    return f"[yellow]budget: {event['remaining']} of {event['max']} calls left, and the model is told[/yellow]"
+
+
+def _resumed(event: Event) -> str:
+    return f"[yellow]turn taken up again from its log, attempt {event['attempt']}[/yellow]"
+
+
 _TELLERS: Mapping[str, Callable[[Event], str]] = {
     "verdict": _verdict,
     "job_kept_aside": lambda e: f"[yellow]kept aside[/yellow][dim]: {escape(e['message'])}[/dim]",
     "intermediate": lambda e: f"[dim]step {e['step']}: “{escape(e['text'])}”[/dim]",
     "tool_called": lambda e: f"[blue]{escape(e['tool'])}[/blue] [dim]runs (step {e['step']})[/dim]",
     "tool_returned": lambda e: f"[blue]{escape(e['tool'])}[/blue] [dim]{escape(e['state'])}; the batch closes[/dim]",
-    "turn_steered": lambda e: f"[yellow]{e['count']} message joined the turn at this boundary[/yellow]",
-    "tool_budget_warned": lambda e: f"[yellow]budget: {e['remaining']} of {e['max']} calls left, and the model is told[/yellow]",
-    "turn_resumed": lambda e: f"[yellow]turn taken up again from its log, attempt {e['attempt']}[/yellow]",
-    "turn_completed": lambda e: f"[dim]turn {escape(e['outcome'])} after {e['steps']} steps; answer and delivery committed together[/dim]",
+    "turn_steered": _joined,
+    "tool_budget_warned": _warned,
+    "turn_resumed": _resumed,
+    "turn_completed": _completed,
     "turn_failed": lambda e: f"[red]turn failed: {escape(str(e['error']))}[/red]",
     "delivery_failed": lambda e: f"[red]delivery {escape(e['outcome'])}: {escape(e['reason'])}[/red]",
 }

@@ -54,9 +54,9 @@ async def die_in_the_middle(worker: Worker, narrator: Narrator) -> None:
     turn = await worker.send(job("cem", "Please refund order 2003.", "cem-1"))
     refunded = await _until_tool(worker, turn, "refund")
     await worker.until(
-        lambda event: event["event"] == "content"
-        and event["turn_id"] == turn["turn_id"]
-        and event["step"] > refunded["step"]
+        lambda event: (
+            event["event"] == "content" and event["turn_id"] == turn["turn_id"] and event["step"] > refunded["step"]
+        )
     )
     narrator.killing(worker.pid)
     await worker.kill()

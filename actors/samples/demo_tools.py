@@ -35,7 +35,8 @@ def no_journal(name: str, run: Mapping[str, Any]) -> None:
 
 def demo_tools(journal: Journal = no_journal, *, pause_s: float = 0.0) -> list[Tool]:
     """`order_lookup`, `stock_check` and `refund`. Only `refund` changes something in the world. The two that block,
-    as a query of a database would, run in threads; `stock_check` runs on the event loop. Each takes `pause_s` seconds."""
+    as a query of a database would, run in threads; `stock_check` runs on the event loop. Each takes `pause_s` seconds.
+    """
 
     def note(name: str, context: ToolContext, **arguments: str) -> None:
         key = context.idempotency_key

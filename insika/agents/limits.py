@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Annotated, Any, Protocol
 
 from pydantic import Field, ValidationInfo, field_validator
@@ -75,7 +75,8 @@ class TurnLimits:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON, for the turn's row."""
-        return {name: str(value) if isinstance(value, str) else value for name, value in asdict(self).items()}
+        values = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return {name: str(value) if isinstance(value, str) else value for name, value in values}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> TurnLimits:

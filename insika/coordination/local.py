@@ -11,7 +11,6 @@ import itertools
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 from insika.events import Event
 
@@ -51,7 +50,7 @@ class LocalEventStream:
         self._subscriptions: list[Subscription] = []
 
     def publish(self, event: Event) -> None:
-        numbered = replace(event, seq=next(self._seq))
+        numbered = event.numbered(next(self._seq))
         self._recent.append(numbered)
         for subscription in self._subscriptions:
             subscription.push(numbered)

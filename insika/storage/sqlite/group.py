@@ -35,12 +35,18 @@ class Outcome:
 def commit_group(
     connection: sqlite3.Connection, operations: Sequence[Operation], lock_timeout_s: float
 ) -> list[Outcome]:
-    """Run all in one transaction, each in a savepoint: one that raises undoes and concerns only itself.
+    """Run all in one transaction; one that raises undoes and concerns only itself.
 
+    Nearly always none does, so all are run without a savepoint first. When one raises, everything is rolled back and
+    all are run once more, each in a savepoint of its own: an operation may do nothing but read and write `connection`.
     Where the transaction as a whole fails (lock, disk, I/O), each of them gets a StoreUnavailable."""
     try:
         begin_write(connection, lock_timeout_s)
-        outcomes = [_run(connection, operation) for operation in operations]
+        outcomes = _all_together(connection, operations)
+        if outcomes is None:
+            connection.execute("ROLLBACK")
+            begin_write(connection, lock_timeout_s)
+            outcomes = [_run(connection, operation) for operation in operations]
         connection.execute("COMMIT")
     except sqlite3.Error as error:
         _roll_back(connection)
@@ -78,6 +84,18 @@ def unavailable(error: sqlite3.Error) -> StoreUnavailable:
     answer = StoreUnavailable(f"the database could not be used: {error}")
     answer.__cause__ = error
     return answer
+
+
+def _all_together(connection: sqlite3.Connection, operations: Sequence[Operation]) -> list[Outcome] | None:
+    """None: one of them raised, whatever it was."""
+    try:
+        return [Outcome(answer=operation(connection)) for operation in operations]
+    except sqlite3.Error:
+        if not connection.in_transaction:
+            raise  # SQLite has given up the whole transaction: nobody's write is left
+        return None
+    except BaseException:
+        return None
 
 
 def _run(connection: sqlite3.Connection, operation: Operation) -> Outcome:
