@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import structlog
+
 from insika.agents.profile import Profile, load_profile
+from insika.errors import InvalidConfiguration
 from insika.storage.port import ConfigurationStore
 from insika.storage.rows import Revision
 
@@ -27,16 +30,30 @@ class AgentDirectory:
         self._store = store
         self._known: dict[str, Agent] = {}
         self._current: Mapping[str, Agent] = {}
+        self._unreadable: set[str] = set()
+        self._log = structlog.get_logger("insika.agents")
 
     async def refresh(self) -> None:
-        """Learn which revisions are current. Raises StoreUnavailable; what was known stays."""
-        self._current = {row.name: self._learn(row) for row in await self._store.current_profiles()}
+        """Learn which revisions are current. Raises StoreUnavailable; what was known stays.
+
+        A profile that this process cannot read, because another version wrote it, is nobody here; the rest are."""
+        current = {}
+        for row in await self._store.current_profiles():
+            if row.revision in self._unreadable:
+                continue
+            try:
+                current[row.name] = self._learn(row)
+            except InvalidConfiguration as error:
+                self._unreadable.add(row.revision)
+                self._log.error("profile not read", agent=row.name, reason=error.message)
+        self._current = current
 
     def current(self, agent: str) -> Agent | None:
         return self._current.get(agent)
 
     async def frozen(self, revision: str) -> Agent | None:
-        """The revision a turn began with; None if the store does not have it."""
+        """The revision a turn began with; None if the store does not have it. Raises InvalidConfiguration for one
+        that this process cannot read."""
         if revision not in self._known:
             row = await self._store.profile(revision)
             if row is None:

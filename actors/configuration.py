@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+import structlog
+
 from actors.agents import Agent, AgentDirectory
 from insika.agents.limits import TurnLimits, turn_limits
 from insika.agents.profile import Profile
 from insika.config_files import load_profile_folder, load_settings_file
+from insika.errors import InvalidConfiguration
 from insika.settings import Settings, load_settings
 from insika.storage.port import ConfigurationStore
+from insika.storage.rows import Revision
 
 OPERATOR = "operator"
 
@@ -24,6 +28,8 @@ class Configuration:
         self._store = store
         self._settings = Settings()
         self._settings_revision = ""
+        self._unreadable = ""
+        self._log = structlog.get_logger("insika.configuration")
         self._limits: dict[str, TurnLimits] = {}  # by profile revision, under the settings at hand
         self.agents = AgentDirectory(store)
 
@@ -56,13 +62,24 @@ class Configuration:
         return changed
 
     async def refresh(self) -> None:
-        """Learn what is in force. Raises StoreUnavailable; what was known stays."""
+        """Learn what is in force. Raises StoreUnavailable; what was known stays. So it does when there are settings
+        that this process cannot read; only where none were known before, this raises InvalidConfiguration."""
         row = await self._store.current_settings()
-        if row is not None and row.revision != self._settings_revision:
-            self._settings = load_settings(dict(row.data), f"settings revision {row.revision[:12]}")
-            self._settings_revision = row.revision
-            self._limits.clear()
+        if row is not None and row.revision not in (self._settings_revision, self._unreadable):
+            self._learn(row)
         await self.agents.refresh()
+
+    def _learn(self, row: Revision) -> None:
+        try:
+            self._settings = load_settings(dict(row.data), f"settings revision {row.revision[:12]}")
+        except InvalidConfiguration as error:
+            if not self._settings_revision:
+                raise
+            self._unreadable = row.revision
+            self._log.error("settings not read", reason=error.message)
+            return
+        self._settings_revision = row.revision
+        self._limits.clear()
 
 
 def file_source(revision: str) -> str:

@@ -80,7 +80,8 @@ class Embedded:
         self.bus = LocalBus(self._ring)
         stage = Stage(self.configuration, parts.models, parts.tools, ToolThreads())
         world = World(store, stage, self.events, parts.clock, self.bus, parts.crash)
-        self.runtime = Runtime(world, LeaseKeeper(store.renewal(), environment.lease_s, parts.clock), environment.slots)
+        keeper = LeaseKeeper(store.renewal(), environment.lease_s, parts.clock)
+        self.runtime = Runtime(world, keeper, environment.slots)
         self.ingress = Ingress(
             store,
             self.configuration,
@@ -99,7 +100,9 @@ class Embedded:
             crash=parts.crash,
         )
         self._delivery_loop = DeliveryLoop(self.outbox, self.deliverer, self._ring, parts.clock, self.events)
-        self.sweeper = Sweeper(store, self.bus, parts.clock, self._expire_claims, self.configuration.refresh)
+        self.sweeper = Sweeper(
+            store, self.bus, parts.clock, self._expire_claims, self.configuration.refresh, keeper.outage
+        )
         self._stop = asyncio.Event()
         self._resources = AsyncExitStack()
         self._tasks: list[asyncio.Task[None]] = []

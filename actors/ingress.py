@@ -8,7 +8,7 @@ is dropped and nothing overtakes.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -82,7 +82,7 @@ class Ingress:
         agents = self._configuration.agents
         agent = agents.current(job.agent)
         if agent is None:
-            await agents.refresh()
+            await _patiently(agents.refresh)
             agent = agents.current(job.agent)
         if agent is None:
             raise UnknownAgent(f"agent: there is no agent {job.agent!r}; apply its profile first", field="agent")
@@ -127,9 +127,14 @@ class Ingress:
                 job.session,
                 job.agent,
                 job.tenant or None,
-                data={"verdict": str(accepted.verdict), "position": accepted.position},
+                data={"verdict": str(accepted.verdict), "position": accepted.position, **_first(accepted)},
             )
         )
+
+
+def _first(accepted: Accepted) -> Mapping[str, str]:
+    """Of a duplicate: how far the first one's turn has come."""
+    return {} if accepted.turn_state is None else {"turn_state": str(accepted.turn_state)}
 
 
 async def _patiently(ask: Callable[[], Awaitable[T]]) -> T:

@@ -27,6 +27,25 @@ RENEWALS_PER_LEASE = 3
 LOOP_STOPPED_AFTER_LEASES = 2
 
 
+class Outage:
+    """Remembers that the store was away. Leases run out while nobody can renew them, so for one lease's time after
+    that their owners, who live, get the chance to say so: nothing expired is taken. Called from any thread."""
+
+    def __init__(self, lease_s: float, clock: Clock) -> None:
+        self._lease_s = lease_s
+        self._clock = clock
+        self._until = 0.0
+
+    def noticed(self) -> None:
+        """The store did not answer just now."""
+        self._until = self._clock.monotonic() + self._lease_s
+
+    @property
+    def just_over(self) -> bool:
+        """Less than a lease ago somebody here got no answer."""
+        return self._clock.monotonic() < self._until
+
+
 class Lease:
     """One session's lease. Read by the loop's thread, extended by the keeper's; each write is one assignment."""
 
@@ -56,6 +75,7 @@ class LeaseKeeper:
         self._renewal = renewal
         self._lease_s = lease_s
         self._clock = clock
+        self.outage = Outage(lease_s, clock)
         self._held: dict[str, Lease] = {}
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -99,7 +119,11 @@ class LeaseKeeper:
         if not held:
             return
         sent_at = self._clock.monotonic()
-        still_ours = self._renewal.renew([lease.fence for lease in held.values()], self._lease_s)
+        try:
+            still_ours = self._renewal.renew([lease.fence for lease in held.values()], self._lease_s)
+        except StoreUnavailable:
+            self.outage.noticed()
+            raise
         for lease_id in still_ours:
             held[lease_id].renewed(sent_at)
 
@@ -109,3 +133,6 @@ class LeaseKeeper:
                 self.renew_once()
             except StoreUnavailable as error:
                 self._log.warning("leases not renewed", reason=error.message)
+            except Exception:
+                # Unforeseen, but a thread that ended would cost this process every lease it holds or will hold.
+                self._log.exception("leases not renewed")

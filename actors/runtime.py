@@ -32,9 +32,9 @@ class Runtime:
         self._slots = slots
         self._waiting: deque[int] = deque()
         self._queued: set[int] = set()
+        self._again: set[int] = set()
         self._running: dict[int, asyncio.Task[None]] = {}
         self._suspect: int | None = None
-        self._outage_until = 0.0
         self._leaving = False
         self._ticker: asyncio.Task[None] | None = None
         self._log = structlog.get_logger("insika.runtime")
@@ -54,6 +54,10 @@ class Runtime:
     def wake(self, session_id: int) -> None:
         """There may be work in this session. Called from the loop's thread."""
         if self._leaving or session_id in self._queued:
+            return
+        if session_id in self._running:
+            # Its owner sees new mail before it lets go; but it may have let go just now.
+            self._again.add(session_id)
             return
         self._queued.add(session_id)
         self._waiting.append(session_id)
@@ -85,8 +89,6 @@ class Runtime:
         while self._waiting and len(self._running) < self._slots:
             session_id = self._waiting.popleft()
             self._queued.discard(session_id)
-            if session_id in self._running:
-                continue  # its owner sees new mail before it lets go
             task = asyncio.create_task(self._own(session_id))
             self._running[session_id] = task
             task.add_done_callback(functools.partial(self._ended, session_id))
@@ -98,12 +100,18 @@ class Runtime:
         if not task.cancelled() and (error := task.exception()) is not None:
             # The lease is left to run out: a death is counted, and at the third the turn fails where all can see it.
             self._log.error("actor died", session_id=session_id, exc_info=error)
-            if not isinstance(error, Exception):
-                raise error
+        if session_id in self._again:
+            self._again.discard(session_id)
+            self.wake(session_id)
         self._fill()
 
     async def _own(self, session_id: int) -> None:
-        claim, sent_at = await self._claim(session_id)
+        claiming = asyncio.create_task(self._claim(session_id))
+        try:
+            claim, sent_at = await asyncio.shield(claiming)
+        except asyncio.CancelledError:
+            # A claim that was sent cannot be taken back. What was granted is handed over at once, as we are leaving.
+            claim, sent_at = await claiming
         if claim is None:
             return
         lease = self._keeper.hold(claim, sent_at)
@@ -122,12 +130,11 @@ class Runtime:
             claim = await self._world.store.claim(
                 session_id,
                 self._keeper.lease_s,
-                take_expired=sent_at >= self._outage_until,
+                take_expired=not self._keeper.outage.just_over,
                 take_suspects=may_take_suspect,
             )
         except StoreUnavailable as error:
-            # Leases ran out while nobody could renew them: their owners live, and get one lease's time to say so.
-            self._outage_until = self._world.clock.monotonic() + self._keeper.lease_s
+            self._keeper.outage.noticed()
             self._log.warning("session not claimed", session_id=session_id, reason=error.message)
             claim = None
         if may_take_suspect and (claim is None or claim.deaths < SUSPECT_DEATHS):

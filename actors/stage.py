@@ -13,7 +13,8 @@ from typing import Any
 from actors.agents import Agent
 from actors.configuration import Configuration
 from insika.agents.limits import TurnLimits
-from insika.errors import UnknownAgent
+from insika.agents.profile import Profile
+from insika.errors import InvalidConfiguration, ProviderFatal, UnknownAgent
 from insika.policy.tool_lists import allowed_tools
 from insika.ports import ModelProvider
 from insika.providers.catalog import ModelCatalog
@@ -64,15 +65,16 @@ class Stage:
         self._allowed: dict[str, tuple[str, ...]] = {}  # by profile revision, which never changes
 
     def begin(self, session: SessionRow, turn_id: str, agent_id: str) -> Staged:
-        """A new turn, by the profile as it is now. Raises UnknownAgent, or InvalidConfiguration for a model that
-        this process does not know."""
+        """A new turn, by the profile as it is now. Raises UnknownAgent, or ProviderFatal for a model that this process
+        does not know."""
         agent = self._agents.current(agent_id)
         if agent is None:
             raise UnknownAgent(f"there is no agent {agent_id!r}; apply its profile, then send again", field="agent")
         return self._staged(session, turn_id, agent, self._configuration.limits(agent))
 
     async def resume(self, session: SessionRow, turn: TurnRow) -> Staged:
-        """A running turn, by the revision and limits it began with. Raises InvalidConfiguration."""
+        """A running turn, by the revision and limits it began with. Raises as `begin` does, and InvalidConfiguration
+        for a revision that this process cannot read."""
         agent = await self._agents.frozen(turn.profile_revision or "")
         if agent is None or turn.limits is None:
             raise UnknownAgent(f"the profile revision of turn {turn.id} is not in the store", field="agent")
@@ -86,7 +88,7 @@ class Stage:
 
     def _staged(self, session: SessionRow, turn_id: str, agent: Agent, limits: TurnLimits) -> Staged:
         profile = agent.profile
-        provider, _ = self._models.resolve(profile.model)
+        provider = self._provider(profile)
         identity = TurnIdentity(
             turn_id,
             session.id,
@@ -107,6 +109,12 @@ class Stage:
             limits.tool_timeout_s,
         )
         return Staged(identity, agent.revision, limits.as_dict(), provider, toolbox)
+
+    def _provider(self, profile: Profile) -> ModelProvider:
+        try:
+            return self._models.resolve(profile.model)[0]
+        except InvalidConfiguration as error:
+            raise ProviderFatal(f"agent {profile.id!r} cannot be run here: {error.message}", field="model") from error
 
     def _allowed_by(self, agent: Agent) -> tuple[str, ...]:
         if agent.revision not in self._allowed:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from actors.lease import Outage
 from actors.wakes import Wakes
 from insika.clock import DUE_NOW, Clock
 from insika.storage.port import OwnerStore, StoreUnavailable
@@ -40,12 +41,14 @@ class Sweeper:
         clock: Clock,
         expire_claims: Callable[[], Awaitable[int]],
         refresh: Callable[[], Awaitable[None]],
+        outage: Outage,
     ) -> None:
         self._store = store
         self._wakes = wakes
         self._clock = clock
         self._expire_claims = expire_claims
         self._refresh = refresh
+        self._outage = outage
         self._log = structlog.get_logger("insika.sweeper")
 
     async def run_once(self) -> Swept:
@@ -64,7 +67,12 @@ class Sweeper:
                 await self.run_once()
                 pause = await self._until_next_due()
             except StoreUnavailable as error:
+                self._outage.noticed()
                 self._log.warning("store unavailable", reason=error.message)
+                pause = OUTAGE_PAUSE_S
+            except Exception:
+                # Unforeseen, but a sweeper that ended would leave what is due asleep for good.
+                self._log.exception("sweep failed")
                 pause = OUTAGE_PAUSE_S
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):

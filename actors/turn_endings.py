@@ -6,6 +6,8 @@ every vendor accepts.
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from actors.lease import Lease
 from actors.turn_events import Scope, ScopedEvents
 from actors.turn_log import OwnedTurnLog
@@ -13,7 +15,7 @@ from actors.world import World
 from insika.crash_points import CrashPoint
 from insika.errors import Cancelled, InsikaError, Interrupted, WorkerLost
 from insika.events import EventType
-from insika.messages import NO_USAGE
+from insika.messages import Usage
 from insika.storage.operations import EndTurn, FailQueued, Seen, SettleMail
 from insika.storage.port import StoreUnavailable
 from insika.storage.rows import Ended, Loaded, TurnState
@@ -60,7 +62,7 @@ class TurnEndings:
             SettleMail(
                 tuple(row.position for row in withdraw.mail),
                 Ended.WITHDRAWN,
-                withdraw.turn_id,
+                withdraw.turn_id if withdraw.mail else None,  # without mail it has ended already: only say so
                 TurnState.CANCELLED,
                 withdraw.control,
                 withdraw.merging,
@@ -95,11 +97,12 @@ class TurnEndings:
         emit = self._events(loaded, begin.turn_id, first.agent)
         emit(EventType.TURN_FAILED, {"outcome": "failed", "error": error.type})
 
-    async def hand_over(self) -> None:
-        """Let the session go in whatever state it is, due now, for another worker to go on from the log."""
+    async def hand_over(self, owed: Usage) -> None:
+        """Let the session go in whatever state it is, due now, for another worker to go on from the log. `owed` is
+        what an open request is booked at."""
         try:
             released = await self._store.release_for_drain(
-                self._lease.fence, unknown_result=sentences.UNKNOWN_OUTCOME, estimate=NO_USAGE
+                self._lease.fence, unknown_result=sentences.UNKNOWN_OUTCOME, estimate=owed
             )
         except StoreUnavailable:
             return  # the lease runs out by itself; that only takes longer
@@ -112,14 +115,13 @@ class TurnEndings:
             case Answer() as answer:
                 self._world.crash(CrashPoint.COMMITTED)
                 self._world.wakes.delivery()
-                usage = answer.model_call.usage.total if answer.model_call is not None else 0
                 emit(
                     EventType.TURN_COMPLETED,
                     {
                         "outcome": answer.outcome,
                         "synthesized": answer.synthesized,
                         "steps": answer.step,
-                        "last_request_tokens": usage,
+                        "usage": asdict(answer.usage),
                         "timing": dict(answer.timing),
                     },
                 )
@@ -127,7 +129,12 @@ class TurnEndings:
                 self._world.crash(CrashPoint.TURN_ENDED)
                 emit(
                     EventType.TURN_FAILED,
-                    {"outcome": "failed", "error": failure.error.type, "timing": dict(failure.timing)},
+                    {
+                        "outcome": "failed",
+                        "error": failure.error.type,
+                        "usage": asdict(failure.usage + failure.estimate),
+                        "timing": dict(failure.timing),
+                    },
                 )
             case None:
                 raise AssertionError("a loop returned without ending its turn")

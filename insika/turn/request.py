@@ -13,7 +13,9 @@ from typing import Any, TypeVar
 
 from insika.errors import ProviderError, ProviderFatal, TurnTimeout
 from insika.events import EventType
+from insika.messages import NO_USAGE, Usage
 from insika.ports import Finished, ModelRequest, TextDelta
+from insika.turn.estimate import estimate_usage
 from insika.turn.ports import TurnPorts
 from insika.turn.state import TurnIdentity, TurnState
 
@@ -30,8 +32,23 @@ class ModelAsker:
         self._began = ports.clock.monotonic()
         self._model_s = 0.0
         self._tools_s = 0.0
-        self.streamed = 0
-        """Characters the model has given in the request at hand."""
+        self._unsettled: ModelRequest | None = None
+        self._streamed = 0
+        self._measured: Usage | None = None
+
+    @property
+    def owed(self) -> Usage:
+        """What the request at hand is booked at if the turn is left now: what it cost, or may have cost. Nothing when
+        none was sent, or the last one has been booked."""
+        if self._unsettled is None:
+            return NO_USAGE
+        if self._measured is not None:
+            return self._measured
+        return estimate_usage(self._turn.instructions, self._unsettled.messages, self._streamed)
+
+    def booked(self) -> None:
+        """What the last request cost has been written."""
+        self._unsettled = None
 
     async def ask(self, state: TurnState, *, offer_tools: bool) -> Finished:
         """Raises ProviderError, ProviderFatal, TurnTimeout or LeaseLost."""
@@ -39,6 +56,7 @@ class ModelAsker:
         request = ModelRequest(self._turn.model_name, self._turn.instructions, tuple(state.history), tools)
         self.check_time()
         self._ports.log.may_start()
+        self._unsettled, self._streamed, self._measured = request, 0, None
         asked_at = self._clock.monotonic()
         try:
             async with asyncio.timeout(self._left()):
@@ -73,14 +91,13 @@ class ModelAsker:
         }
 
     async def _stream(self, request: ModelRequest, step: int) -> Finished:
-        self.streamed = 0
         emit = self._ports.emit
         finished: Finished | None = None
         try:
             async with aclosing(self._ports.provider.stream(request)) as events:
                 async for event in events:
                     if isinstance(event, TextDelta):
-                        self.streamed += len(event.text)
+                        self._streamed += len(event.text)
                         emit(EventType.CONTENT, {"step": step, "text": event.text})
                     elif isinstance(event, Finished):
                         finished = event
@@ -91,6 +108,7 @@ class ModelAsker:
             raise ProviderFatal(f"the provider of {self._turn.model} broke: {type(error).__name__}") from error
         if finished is None:
             raise ProviderError(f"the stream of {self._turn.model} ended before the answer was whole")
+        self._measured = finished.usage
         return finished
 
     def _left(self) -> float:

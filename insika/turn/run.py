@@ -56,7 +56,6 @@ class TurnLoop:
         )
         self._rules = self._rules_from_log()
         self._call_ids = announced_ids(state.history)
-        self._measured: Usage | None = None  # of the request at hand, once it has been answered
 
     async def run(self) -> None:
         """Returns once the turn has ended, well or not."""
@@ -76,22 +75,19 @@ class TurnLoop:
         except (ProviderError, TurnTimeout, StepLimit.Exceeded, ToolRepetition) as error:
             await self._fail(error, results)
 
-    def estimate(self) -> Usage:
-        """What the request at hand is booked at if the turn is left now: what it cost, as far as anybody knows."""
-        if self._measured is not None:
-            return self._measured
-        return estimate_usage(self._turn.instructions, self._state.history, self._asker.streamed)
+    @property
+    def owed(self) -> Usage:
+        """What an open request is booked at if the turn is left now."""
+        return self._asker.owed
 
     async def _ask(self) -> OpenBatch | None:
         """One model request. None: it was the answer, and the turn has ended."""
         state, key = self._state, self._key(self._state.step, self._state.attempt)
-        self._measured = None
         if not state.request_open:
             await self._log.retry_model(key, estimate_usage(self._turn.instructions, state.history))
         state.request_open = False
         finished = await self._asker.ask(state, offer_tools=not self._rules.synthesizes)
         self._crash(CrashPoint.MODEL_ANSWERED)
-        self._measured = finished.usage
         state.usage += finished.usage
         settled = SettledModelCall(key, finished.usage)
         message = storable(finished.message, self._call_ids, state.step, self._is_tool)
@@ -107,6 +103,7 @@ class TurnLoop:
             for call in message.tool_calls
         )
         seq = await self._log.append(AppendStep(self._turn.turn_id, state.step, message, announced, settled))
+        self._asker.booked()
         self._crash(CrashPoint.STEP_APPENDED)
         self._call_ids.update(call.call_id for call in announced)
         self._remember(seq, state.step, message)
@@ -189,7 +186,7 @@ class TurnLoop:
 
     async def _fail(self, error: InsikaError, results: tuple[CallResult, ...]) -> None:
         usage, timing = self._state.usage, self._asker.timing()
-        await self._log.fail(Failure(self._state.step, error, results, self.estimate(), usage, timing))
+        await self._log.fail(Failure(self._state.step, error, results, self.owed, usage, timing))
 
     def _rules_from_log(self) -> TurnRules:
         return TurnRules.resumed(self._turn.limits, self._state.turn, self._toolbox.repeatable)
