@@ -101,7 +101,7 @@ class Embedded:
         )
         self._delivery_loop = DeliveryLoop(self.outbox, self.deliverer, self._ring, parts.clock, self.events)
         self.sweeper = Sweeper(
-            store, self.bus, parts.clock, self._expire_claims, self.configuration.refresh, keeper.outage
+            store, self.bus, parts.clock, self._expire_claims, self.configuration.refresh, outage=keeper.outage
         )
         self._stop = asyncio.Event()
         self._resources = AsyncExitStack()

@@ -41,6 +41,7 @@ class Sweeper:
         clock: Clock,
         expire_claims: Callable[[], Awaitable[int]],
         refresh: Callable[[], Awaitable[None]],
+        *,
         outage: Outage,
     ) -> None:
         self._store = store
