@@ -15,7 +15,7 @@ from insika.messages import Message, Role, ToolCall
 from insika.ports import CallOutcome, ModelProvider, ToolSpec
 from insika.storage.rows import Mail, Verdict
 from insika.testing import RecordingEmit, Script, ScriptedModel
-from insika.turn.in_memory import InMemoryTurnLog
+from insika.turn.in_memory import InMemoryTurnLog, said_before
 from insika.turn.ports import TurnPorts
 from insika.turn.run import TurnLoop
 from insika.turn.state import TurnIdentity
@@ -147,7 +147,7 @@ class Turn:
         self.clock = clock or ManualClock()
         self.time_s = time_s
         self.emit = RecordingEmit()
-        self.log = InMemoryTurnLog(TURN, MODEL, opening, history)
+        self.log = InMemoryTurnLog(TURN, MODEL, opening, said_before(history))
         self._arrived = len(opening)
 
     @property

@@ -25,13 +25,18 @@ _MAY_START = frozenset({CallState.ANNOUNCED})
 _MAY_END = frozenset({CallState.ANNOUNCED, CallState.STARTED})
 
 
+def said_before(messages: Sequence[Message]) -> list[LogEntry]:
+    """A history, as an earlier turn left it."""
+    return [LogEntry(seq, "earlier", 0, 0, message) for seq, message in enumerate(messages, start=1)]
+
+
 class InMemoryTurnLog:
     """The log of one turn, just begun: `history` is what was said before it, `opening` what the person said to open
     it, `model` names the model of its first request. `mail` may be added to at any time, as people do."""
 
-    def __init__(self, turn_id: str, model: str, opening: Sequence[str], history: Sequence[Message] = ()) -> None:
+    def __init__(self, turn_id: str, model: str, opening: Sequence[str], history: Sequence[LogEntry] = ()) -> None:
         self.turn_id = turn_id
-        self.entries: list[LogEntry] = []
+        self.entries = list(history)
         self.mail: list[Mail] = []
         self.calls: dict[tuple[int, int], CallRow] = {}
         self.model_calls: dict[ModelCallKey, ModelCallRow] = {}
@@ -40,8 +45,6 @@ class InMemoryTurnLog:
         self.ended: Answer | Failure | None = None
         self._open: AppendStep | None = None
         self._seen_mail = 0
-        for message in history:
-            self._add("", 0, message)
         for position, text in enumerate(opening, start=1):
             self._add(turn_id, 0, user(text), position)
         self._open_request(ModelCallKey(1, 1, "answer", model))

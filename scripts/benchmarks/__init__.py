@@ -1,0 +1,1 @@
+"""What `scripts/bench` measures. Ratios of one run are what counts: the machine may be shared and noisy."""
