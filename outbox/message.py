@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from insika.choices import Guarantee
+
 
 class DeliveryState(enum.StrEnum):
     """See `outbox.states` for what leads from one to another."""
@@ -21,13 +23,6 @@ class DeliveryState(enum.StrEnum):
     DELIVERED = "delivered"
     FAILED = "failed"
     UNCERTAIN = "uncertain"
-
-
-class Guarantee(enum.StrEnum):
-    """What is done when nobody can know whether a delivery arrived: leave it be, or send it again, marked."""
-
-    AT_MOST_ONCE = "at_most_once"
-    AT_LEAST_ONCE = "at_least_once"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from insika.choices import Guarantee
 from insika.storage.sqlite.times import from_micros, from_micros_or_none
-from outbox.message import ClaimedDelivery, DeliveryRow, DeliveryState, Guarantee
+from outbox.message import ClaimedDelivery, DeliveryRow, DeliveryState
 
 
 def claimed_delivery(row: tuple[Any, ...], *, overtook: bool) -> ClaimedDelivery:

@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from insika.choices import Guarantee
 from insika.storage.sqlite.database import Database
 from insika.storage.sqlite.times import NEVER_US, from_micros
-from outbox.message import ClaimedDelivery, DeliveryRow, DeliveryState, Guarantee
+from outbox.message import ClaimedDelivery, DeliveryRow, DeliveryState
 from outbox.sqlite_rows import claimed_delivery, delivery_row
 from outbox.statements import statements
 from outbox.states import Decision, Delivered, Failed, RetryIn, Uncertain, expired

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from outbox.message import Guarantee
+from insika.choices import Guarantee
 
 # --- what an attempt came to ------------------------------------------------------------------------------------------
 

@@ -19,10 +19,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from insika.choices import Guarantee
 from insika.clock import NEVER
 from insika.crash_points import CrashPoint
 from outbox.delivery import GRACE_S, Deliverer
-from outbox.message import DeliveryState, Guarantee
+from outbox.message import DeliveryState
 from outbox.states import Answered, Delivered, NotSent, RetryIn, Uncertain, Unknown, decide, expired
 from outbox.store import RESEND_GUARD_S, Resent
 from tests.outbox_doubles import SECRET, FixedWaits, RecordedEvents, open_outbox

@@ -146,22 +146,38 @@ async def test_stopping_lets_what_is_in_flight_end_and_claims_no_more(outbox):
     assert (counts[DeliveryState.DELIVERED], counts[DeliveryState.PENDING]) == (1, 1)
 
 
-async def test_a_ring_wakes_it_and_the_next_of_the_lane_follows_at_once(outbox):
-    both = asyncio.Event()
+class Bell(WakeSignal):
+    """Tells when somebody has really gone to sleep."""
 
-    class Counting(ScriptedPost):
+    def __init__(self):
+        super().__init__()
+        self.asleep = asyncio.Event()
+
+    async def wait(self, timeout_s):
+        if not self._rung.is_set():
+            self.asleep.set()
+        await super().wait(timeout_s)
+        self.asleep.clear()
+
+
+async def test_a_ring_wakes_it_and_what_waited_in_the_lane_follows_at_once(outbox):
+    bell, both = Bell(), asyncio.Event()
+
+    class AnswersTheSleeper(ScriptedPost):
         async def post(self, *arguments, **options):
+            await bell.asleep.wait()
             result = await super().post(*arguments, **options)
             if len(self.posted) == 2:
                 both.set()
             return result
 
-    stop, wake = asyncio.Event(), WakeSignal()
-    loop, post = loop_over(outbox, wake, post=Counting([Answered(200)] * 2), idle_s=3600.0)
+    stop = asyncio.Event()
+    loop, post = loop_over(outbox, bell, post=AnswersTheSleeper([Answered(200)] * 2), idle_s=3600.0)
     running = asyncio.create_task(loop.run(stop))
+    await bell.asleep.wait()
     outbox.add("d1")
     outbox.add("d2")
-    wake.ring()
+    bell.ring()
     await both.wait()
     stop.set()
     await running

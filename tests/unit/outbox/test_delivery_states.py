@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from outbox.message import Guarantee
+from insika.choices import Guarantee
 from outbox.states import (
     Answered,
     Delivered,

@@ -6,9 +6,10 @@ from datetime import timedelta
 
 import pytest
 
+from insika.choices import Guarantee
 from insika.clock import NEVER
 from insika.storage.port import StoreRefused
-from outbox.message import DeliveryState, Guarantee
+from outbox.message import DeliveryState
 from outbox.states import Delivered, Failed, RetryIn, Uncertain
 from outbox.store import NotResent, Resent
 from tests.outbox_doubles import open_outbox
