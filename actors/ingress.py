@@ -148,4 +148,7 @@ async def _patiently(ask: Callable[[], Awaitable[T]]) -> T:
             stop=stop_after_delay(PATIENCE_S),
             reraise=True,
         )
-        return await tries(ask)
+        async for attempt in tries:  # called as a function, it would not await what a lambda gives
+            with attempt:
+                return await ask()
+        raise AssertionError("retrying neither answered nor raised") from None

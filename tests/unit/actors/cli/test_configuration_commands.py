@@ -1,0 +1,135 @@
+"""Agents, settings and channels by the command line: checked, applied once, shown without their secrets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+SHOP = "id: shop\nmodel: offline/demo\ninstructions: |\n  Be kind.\n  Be brief.\n"
+SETTINGS = f"""
+queue: {{queue_mode: steer}}
+channels:
+- {{id: web, url: "https://shop.example/hook?token=hush", secret: [{SECRET}, {SECRET}], max_attempts: 5}}
+"""
+
+
+@pytest.fixture
+def shop(migrated: Any) -> Any:
+    migrated.write("shop.yaml", SHOP)
+    migrated.write("settings.yaml", SETTINGS)
+    return migrated
+
+
+def test_applying_an_agent_again_changes_nothing(shop: Any) -> None:
+    (first,) = shop.json("agents", "apply", "shop.yaml")
+    (second,) = shop.json("agents", "apply", "shop.yaml")
+    assert (first["id"], first["changed"], second["changed"]) == ("shop", True, False)
+    assert first["revision"] == second["revision"]
+    assert shop.run("agents", "apply", "shop.yaml").output.startswith("unchanged  shop, revision ")
+
+
+def test_agents_are_listed_by_name_and_shown_as_they_were_written(shop: Any) -> None:
+    shop.write("a.yaml", "id: a\nmodel: offline/demo\n")
+    shop.run("agents", "apply", "shop.yaml", "a.yaml")
+    listed = shop.json("agents", "list")
+    assert [(row["id"], row["model"], row["source"]) for row in listed] == [
+        ("a", "offline/demo", "operator"),
+        ("shop", "offline/demo", "operator"),
+    ]
+    shown = shop.json("agents", "show", "shop")
+    assert shown["profile"] == {"id": "shop", "model": "offline/demo", "instructions": "Be kind.\nBe brief.\n"}
+    assert shown["revision"] == listed[1]["revision"]
+    assert "instructions: |\n  Be kind.\n  Be brief.\n" in shop.run("agents", "show", "shop").output
+
+
+def test_an_agent_that_is_not_there_is_an_error(shop: Any) -> None:
+    missing = shop.run("agents", "show", "nobody")
+    assert (missing.exit_code, "there is no agent 'nobody'" in missing.stderr) == (1, True)
+
+
+def test_every_mistake_of_every_file_is_named_by_its_path(shop: Any) -> None:
+    shop.write("bad.yaml", "id: '!'\nlimits: {tool_timeout: no, max_tool_call: 3}\n")
+    checked = shop.json("agents", "validate", "shop.yaml", "bad.yaml", "missing.yaml", code=1)
+    assert [(one["file"], one["valid"], one["id"]) for one in checked] == [
+        ("shop.yaml", True, "shop"),
+        ("bad.yaml", False, None),
+        ("missing.yaml", False, None),
+    ]
+    assert {problem["path"] for problem in checked[1]["problems"]} == {
+        "id",
+        "model",
+        "limits.tool_timeout",
+        "limits.max_tool_call",
+    }
+    told = shop.run("agents", "validate", "shop.yaml", "bad.yaml", "missing.yaml")
+    assert told.exit_code == 1
+    assert told.stdout == "shop.yaml: valid, agent shop\n"
+    assert "bad.yaml: not valid\n  id: " in told.stderr
+    assert "missing.yaml: not valid\n  (top level): cannot be read: " in told.stderr
+
+
+def test_two_files_for_one_agent_are_a_mistake(shop: Any) -> None:
+    shop.write("again.yaml", SHOP)
+    told = shop.run("agents", "validate", "shop.yaml", "again.yaml")
+    assert (told.exit_code, told.stderr) == (1, "again.yaml: not valid\n  id: is the id of shop.yaml already\n")
+    assert shop.run("agents", "apply", "shop.yaml", "again.yaml").exit_code == 1
+    assert shop.json("agents", "list") == []
+
+
+def test_one_faulty_file_keeps_the_others_from_being_applied(shop: Any) -> None:
+    shop.write("bad.yaml", "id: bad\n")
+    told = shop.run("agents", "apply", "shop.yaml", "bad.yaml")
+    assert (told.exit_code, told.stdout) == (1, "")
+    assert told.stderr == "bad.yaml: not valid\n  model: is required\nNothing was applied.\n"
+    assert shop.json("agents", "list") == []
+
+
+def test_validating_needs_no_database(command_line: Any) -> None:
+    command_line.write("shop.yaml", SHOP)
+    assert command_line.run("agents", "validate", "shop.yaml").exit_code == 0
+    command_line.write("settings.yaml", SETTINGS)
+    assert command_line.run("settings", "validate", "settings.yaml").output == "settings.yaml: valid\n"
+    assert not command_line.database.exists()
+
+
+def test_settings_are_applied_once_and_shown_without_secrets(shop: Any) -> None:
+    assert shop.json("settings", "apply", "settings.yaml")["changed"] is True
+    assert shop.json("settings", "apply", "settings.yaml")["changed"] is False
+    shown = shop.json("settings", "show")
+    assert shown["source"] == "operator"
+    assert shown["applied_at"].endswith("Z")
+    assert shown["settings"]["queue"]["queue_mode"] == "steer"
+    for told in (shop.run("settings", "show").output, str(shown), shop.run("channels", "list", "--json").output):
+        assert "web" in told
+        assert "MfKQ9r8" not in told
+        assert "hush" not in told
+
+
+def test_settings_that_nobody_applied_are_the_defaults(migrated: Any) -> None:
+    shown = migrated.json("settings", "show")
+    assert (shown["revision"], shown["source"], shown["applied_at"]) == (None, None, None)
+    assert shown["settings"]["queue"]["queue_mode"] == "followup"
+    assert migrated.run("settings", "show").output.startswith("# No settings have been applied")
+
+
+def test_faulty_settings_are_told_by_path_and_not_applied(shop: Any) -> None:
+    shop.write("bad.yaml", "queue: {mailbox_max: -1}\nchannel: []\n")
+    (checked,) = shop.json("settings", "validate", "bad.yaml", code=1)
+    assert [problem["path"] for problem in checked["problems"]] == ["queue.mailbox_max", "channel"]
+    applied = shop.run("settings", "apply", "bad.yaml")
+    assert applied.exit_code == 1
+    assert "  queue.mailbox_max: " in applied.stderr
+    assert shop.json("settings", "show")["revision"] is None
+
+
+def test_channels_are_those_of_the_settings_in_force(shop: Any) -> None:
+    assert shop.json("channels", "list") == []
+    assert shop.run("channels", "list").output.startswith("No channels.")
+    shop.run("settings", "apply", "settings.yaml")
+    (channel,) = shop.json("channels", "list")
+    assert (channel["id"], channel["url"], channel["max_attempts"]) == ("web", "https://shop.example/hook?***", 5)
+    assert channel["secret"] == ["whsec_***", "whsec_***"]
+    _, row = shop.run("channels", "list").output.splitlines()
+    assert row.split() == ["web", "https://shop.example/hook?***", "at_most_once", "whole", "5", "15", "s", "2"]

@@ -1,0 +1,117 @@
+"""What holds for all commands: help that helps, exit codes, and errors as one sentence."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from actors.cli.main import COMMANDS, cli
+
+
+def every_command() -> dict[str, click.Command]:
+    found: dict[str, click.Command] = {}
+    context = click.Context(cli)
+
+    def gather(name: str, command: click.Command) -> None:
+        found[name] = command
+        if isinstance(command, click.Group):
+            for inner in command.list_commands(context):
+                known = command.get_command(context, inner)
+                assert known is not None
+                gather(f"{name} {inner}", known)
+
+    for name in cli.list_commands(context):
+        command = cli.get_command(context, name)
+        assert command is not None
+        gather(name, command)
+    return found
+
+
+def test_the_help_text_tells_every_command_in_one_line(command_line: Any) -> None:
+    shown = command_line.run("--help")
+    assert shown.exit_code == 0
+    for name, (_, line) in COMMANDS.items():
+        assert f"  {name}" in shown.output
+        assert line in shown.output
+
+
+def test_the_help_text_imports_none_of_what_commands_need() -> None:
+    script = (
+        "import sys\nfrom actors.cli.main import cli\n"
+        "try:\n    cli(['--help'])\nexcept SystemExit:\n    pass\n"
+        "print(sorted({'aiohttp', 'pydantic', 'rich', 'sqlite3', 'structlog', 'yaml'} & set(sys.modules)))"
+    )
+    repository = str(Path(__file__).resolve().parents[4])
+    environment = {**os.environ, "PYTHONPATH": repository}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("name", every_command())
+def test_every_command_says_what_it_does_and_gives_an_example(name: str) -> None:
+    command = every_command()[name]
+    assert command.help is not None
+    assert command.help.strip().splitlines()[0].endswith((".", ":")) or "\n\n" in command.help
+    assert "Example:" in command.help
+
+
+@pytest.mark.parametrize("name", [name for name in every_command() if name.endswith((" list", " show"))])
+def test_everything_that_is_listed_or_shown_can_be_had_as_json(name: str) -> None:
+    options = {option for parameter in every_command()[name].params for option in parameter.opts}
+    assert "--json" in options
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["nothing"], ["send", "--session", "s", "hello"], ["receive", "--port", "x"], ["rejected", "show", "0"]],
+)
+def test_bad_usage_is_told_apart_by_its_exit_code(command_line: Any, arguments: list[str]) -> None:
+    assert command_line.run(*arguments).exit_code == 2
+
+
+@pytest.mark.parametrize("arguments", [["sessions", "list"], ["outbox", "list"], ["recover"], ["agents", "list"]])
+def test_a_database_that_is_not_migrated_names_the_command_that_helps(command_line: Any, arguments: list[str]) -> None:
+    result = command_line.run(*arguments)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("Error: the database insika.db is not up to date")
+    assert result.stderr.endswith("Run: insika migrate\n")
+    assert not command_line.database.exists()
+
+
+def test_a_database_that_cannot_be_used_says_what_to_look_at(command_line: Any, monkeypatch: Any) -> None:
+    command_line.write("other.db", "this is no database, but it is long enough to be read as a page of one " * 20)
+    monkeypatch.setenv("INSIKA_DATABASE_URL", "sqlite:///other.db")
+    result = command_line.run("sessions", "list")
+    assert result.exit_code == 1
+    assert "other.db" in result.stderr
+    assert "Check INSIKA_DATABASE_URL" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_wrong_environment_is_told_by_variable(command_line: Any, monkeypatch: Any) -> None:
+    monkeypatch.setenv("INSIKA_DATABASE_URL", "mysql://user:hush@host/db")
+    monkeypatch.setenv("INSIKA_SLOTS", "none")
+    result = command_line.run("sessions", "list")
+    assert result.exit_code == 1
+    assert "INSIKA_DATABASE_URL: " in result.stderr
+    assert "INSIKA_SLOTS: " in result.stderr
+    assert "hush" not in result.stderr
+
+
+def test_the_log_level_comes_from_the_command_line_or_the_environment(migrated: Any, monkeypatch: Any) -> None:
+    assert migrated.run("--log-level", "loud", "sessions", "list").exit_code == 2
+    monkeypatch.setenv("INSIKA_LOG_LEVEL", "loud")
+    assert migrated.run("sessions", "list").exit_code == 2
+    monkeypatch.setenv("INSIKA_LOG_LEVEL", "INFO")
+    assert migrated.run("sessions", "list").exit_code == 0
+
+
+def test_the_version_is_told(command_line: Any) -> None:
+    shown = command_line.run("--version")
+    assert shown.output.startswith("insika, version ")
