@@ -76,7 +76,7 @@ class Folder:
         done = subprocess.run(
             self._command(arguments),
             cwd=self.path,
-            env=self._environment(),
+            env=self.seen(),
             input=input,
             stdin=subprocess.DEVNULL if input is None else None,
             capture_output=True,
@@ -97,7 +97,7 @@ class Folder:
         process = subprocess.Popen(
             self._command(arguments),
             cwd=self.path,
-            env=self._environment(),
+            env=self.seen(),
             stdin=stdin,
             stdout=handle,
             stderr=subprocess.STDOUT,
@@ -125,7 +125,8 @@ class Folder:
     def _command(self, arguments: tuple[str, ...]) -> list[str]:
         return [sys.executable, "-m", "actors.cli.main", *arguments]
 
-    def _environment(self) -> Mapping[str, str]:
+    def seen(self) -> Mapping[str, str]:
+        """The whole environment of a command that is run here."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("INSIKA_")}
         repository = str(Path(__file__).resolve().parents[1])
         return {**kept, "PYTHONPATH": repository, "NO_COLOR": "1", **self.environment}

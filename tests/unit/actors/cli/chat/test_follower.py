@@ -1,0 +1,150 @@
+"""Following a session in a real store, whoever runs it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from actors.cli.chat.follower import Follower
+from insika.clock import ManualClock
+from insika.storage.operations import SettleMail
+from insika.storage.rows import Ended, TurnState
+from insika.storage.sqlite.schema import migrate
+from insika.storage.sqlite.store import SqliteStore
+from tests.store_world import Rows, World, done
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    clock = ManualClock()
+    migrate(tmp_path / "insika.db", clock.now)
+    store = SqliteStore.open(tmp_path / "insika.db", clock.now)
+
+    async def peek(_: str) -> Rows:
+        return []
+
+    yield World(store, clock, peek)
+    await store.close()
+
+
+async def following(world: World, session: str = "s") -> Follower:
+    follower = Follower(world.store, session)
+    await follower.begin()
+    return follower
+
+
+async def test_a_session_that_does_not_exist_is_quiet_and_has_no_news(world: World) -> None:
+    follower = await following(world)
+    news = await follower.look()
+    assert (follower.quiet, follower.seen, news.entries, news.ended) == (True, 0, (), ())
+
+
+async def test_a_turn_is_heard_from_its_first_message_to_its_end(world: World) -> None:
+    follower = await following(world)
+    accepted = await world.say("hello")
+    follower.expect(accepted)
+    assert not follower.quiet
+    owner = await world.own(accepted.session_id)
+    await owner.start()
+    first = await follower.look()
+    assert [entry.message.content for entry in first.entries] == ["hello"]
+    await owner.append("c1")
+    assert [entry.message.content for entry in (await follower.look()).entries] == ["let me see"]
+    assert (await follower.look()).entries == ()
+    await owner.start_call()
+    await owner.finish_call(done(0, "c1"))
+    await owner.cross(done(0, "c1"))
+    await owner.commit(2)
+    last = await follower.look()
+    assert [entry.message.content for entry in last.entries] == ["ok", "the answer"]
+    assert [turn.state for turn in last.ended] == [TurnState.COMPLETED]
+    assert follower.quiet
+    assert (await follower.look()).ended == []
+
+
+async def test_what_was_said_before_is_not_news(world: World) -> None:
+    owner = await world.own((await world.say()).session_id)
+    await owner.run_turn()
+    follower = await following(world)
+    news = await follower.look()
+    assert (follower.seen, follower.quiet, news.entries, news.ended) == (4, True, (), [])
+
+
+async def test_a_turn_that_another_process_left_is_heard_to_its_end(world: World) -> None:
+    owner = await world.own((await world.say()).session_id)
+    await owner.start()
+    follower = await following(world)
+    assert not follower.quiet
+    heir = await world.take_over(owner.fence.session_id)
+    await heir.commit()
+    news = await follower.look()
+    assert [entry.message.content for entry in news.entries] == ["the answer"]
+    assert [turn.id for turn in news.ended] == [owner.turn_id]
+    assert follower.quiet
+
+
+async def test_a_message_that_waits_is_not_forgotten_when_the_turn_it_should_join_ends(world: World) -> None:
+    follower = await following(world)
+    owner = await world.own((await world.say("one", mode="steer")).session_id)
+    await owner.start()
+    steered = await world.say("two", mode="steer")
+    assert steered.turn_id == owner.turn_id
+    follower.expect(steered)
+    await owner.look()
+    await owner.commit()
+    await follower.look()
+    await follower.look()
+    assert not follower.quiet
+    await owner.look()
+    await owner.start(turn_id="released")
+    await owner.commit()
+    news = await follower.look()
+    assert [entry.message.content for entry in news.entries] == ["two", "the answer"]
+    await follower.look()
+    assert follower.quiet
+
+
+async def test_a_turn_that_is_withdrawn_before_it_began_is_told_as_ended(world: World) -> None:
+    follower = await following(world)
+    accepted = await world.say()
+    follower.expect(accepted)
+    assert accepted.turn_id is not None
+    await world.store.cancel(accepted.turn_id, request_id="r")
+    owner = await world.own(accepted.session_id)
+    settled = await world.store.settle_mail(
+        owner.fence, owner.seen, SettleMail((1,), Ended.WITHDRAWN, accepted.turn_id, TurnState.CANCELLED, control=(2,))
+    )
+    assert settled
+    news = await follower.look()
+    assert [turn.state for turn in news.ended] == [TurnState.CANCELLED]
+    assert follower.quiet
+
+
+async def test_a_message_that_was_heard_of_before_its_verdict_is_not_waited_for(world: World) -> None:
+    follower = await following(world)
+    accepted = await world.say()
+    owner = await world.own(accepted.session_id)
+    await owner.start()
+    await owner.commit()
+    await follower.look()
+    follower.expect(accepted)
+    await follower.look()
+    assert follower.quiet
+
+
+async def test_a_duplicate_is_not_waited_for(world: World) -> None:
+    owner = await world.own((await world.say(job_id="m1")).session_id)
+    await owner.run_turn()
+    follower = await following(world)
+    follower.expect(await world.say(job_id="m1"))
+    assert follower.quiet
+
+
+async def test_a_hold_is_seen(world: World) -> None:
+    await world.say()
+    follower = await following(world)
+    await world.store.set_paused("s", True)
+    await follower.look()
+    assert (follower.paused, follower.quiet) == (True, False)
