@@ -71,11 +71,18 @@ class DeliveryLoop:
                     else:
                         await self._idle(stop)
                     failures = 0
-                except StoreUnavailable as error:
+                except Exception as error:
                     failures += 1
-                    wait_s = strategy_wait_s(self._away, failures)
-                    _log.warning("store_away", doing="claim", attempt=failures, reason=error.message, wait_s=wait_s)
-                    await self._wake.wait(wait_s)
+                    await self._wake.wait(self._back_off(error, failures))
+
+    def _back_off(self, error: Exception, failures: int) -> float:
+        """How long to leave the store alone, in seconds. A loop that ended would leave every answer where it is."""
+        wait_s = strategy_wait_s(self._away, failures)
+        if isinstance(error, StoreUnavailable):
+            _log.warning("store_away", doing="claim", attempt=failures, reason=error.message, wait_s=wait_s)
+        else:
+            _log.error("claiming_failed", attempt=failures, wait_s=wait_s, exc_info=error)
+        return wait_s
 
     async def _claim(self, stop: asyncio.Event) -> Callable[[], Awaitable[Decision]] | None:
         """Takes a slot with what it claims, and none without."""
@@ -92,6 +99,9 @@ class DeliveryLoop:
     async def _in_slot(self, deliver: Callable[[], Awaitable[Decision]]) -> None:
         try:
             await deliver()
+        except Exception:
+            # Unforeseen. The row keeps its claim until that runs out, and then says that nobody knows.
+            _log.exception("delivering_failed")
         finally:
             self._slots.release()
             # What waited behind it in its lane may go now.

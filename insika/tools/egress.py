@@ -18,7 +18,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 
 from yarl import URL
 
-from insika.errors import InsikaError
+from insika.errors import InsikaError, InvalidConfiguration
 
 
 class EgressDenied(InsikaError):
@@ -56,7 +56,8 @@ class Reach(enum.Enum):
 
 class EgressGuard:
     """`hosts`, when not empty, are the only hosts that may be reached: names, addresses, or `*.example.com` for every
-    name below it. They lift neither of the other two rules."""
+    name below it. They lift neither of the other two rules. Raises InvalidConfiguration for one that is none of these.
+    """
 
     def __init__(self, *, allow_http: bool = False, allow_private: bool = False, hosts: Iterable[str] = ()) -> None:
         self._schemes = ("https", "http") if allow_http else ("https",)
@@ -174,10 +175,13 @@ def _canonical_host(url: URL) -> str | None:
 
 def _canonical_pattern(pattern: str) -> str:
     name = pattern.strip().removeprefix("*.")
-    url = URL.build(scheme="https", host=name.strip("[]"))
-    host = _canonical_host(url)
+    try:
+        host = _canonical_host(URL.build(scheme="https", host=name.strip("[]")))
+    except ValueError:
+        host = None
     if host is None:
-        raise ValueError(f"not a host: {pattern!r} (expected a name, an address, or *.example.com)")
+        expected = "expected host names, addresses, or *.example.com for every name below it"
+        raise InvalidConfiguration("INSIKA_EGRESS_HOSTS", [(pattern, expected)])
     return f"*.{host}" if pattern.strip().startswith("*.") else host
 
 

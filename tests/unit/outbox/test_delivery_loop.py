@@ -98,6 +98,24 @@ async def test_a_store_that_is_away_is_waited_for_longer_and_longer(outbox):
     assert len(post.posted) == 1
 
 
+async def test_one_delivery_that_breaks_down_does_not_take_the_others_along(outbox):
+    class BreaksOnce(ScriptedPost):
+        async def post(self, url, headers, body, **options):
+            if headers["webhook-id"] == "d1":
+                raise RuntimeError("unforeseen")
+            return await super().post(url, headers, body, **options)
+
+    outbox.add("d1")
+    outbox.add("d2", session="s2")
+    stop = asyncio.Event()
+    wake = SleepingClock(outbox.clock, stop, naps=4)
+    loop, post = loop_over(outbox, wake, post=BreaksOnce([Answered(200)]), idle_s=20.0)
+    await loop.run(stop)
+    assert len(post.posted) == 1
+    assert (await outbox.store.show("d1")).state is DeliveryState.UNCERTAIN
+    assert (await outbox.store.show("d2")).state is DeliveryState.DELIVERED
+
+
 class Gathering:
     """Holds every request until as many as expected are in flight."""
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from insika.errors import InvalidConfiguration
 from insika.tools.egress import Allow, Deny, EgressGuard, Reach, Target, reach_of
 
 STRICT = EgressGuard()
@@ -183,10 +184,11 @@ def test_a_list_of_hosts_is_the_only_hosts_and_lifts_no_other_rule():
     assert isinstance(guard.check_url("https://127.0.0.1/"), Deny)
 
 
-@pytest.mark.parametrize("pattern", ["", "*", "a b", "*.", "http://example.com", "127.1"])
-def test_a_host_list_with_something_that_is_no_host_is_an_error(pattern):
-    with pytest.raises(ValueError):
-        EgressGuard(hosts=[pattern])
+@pytest.mark.parametrize("pattern", ["", "*", "a b", "*.", "http://example.com", "example.com:8080", "127.1"])
+def test_a_host_list_with_something_that_is_no_host_is_an_error_that_names_it(pattern):
+    with pytest.raises(InvalidConfiguration) as caught:
+        EgressGuard(hosts=["example.com", pattern])
+    assert caught.value.problems[0][0] == pattern
 
 
 def test_one_bad_address_among_those_of_a_name_denies_them_all():
