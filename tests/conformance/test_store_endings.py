@@ -162,6 +162,35 @@ async def test_giving_up_a_released_steer_makes_its_turn(world: World) -> None:
     assert (turn.state, turn.position) == (TurnState.FAILED, 2)
 
 
+async def test_a_turn_that_has_ended_or_is_another_session_s_is_not_given_up(world: World) -> None:
+    other = await world.say("other", session="other")
+    said = await world.say("one")
+    owner = await world.own(said.session_id)
+    await owner.start()
+    await owner.commit()
+    await world.say("two")
+    await owner.look()
+    before = await world.everything()
+    for turn_id in (said.turn_id or "", other.turn_id or ""):
+        lost = FailQueued(turn_id, (2,), "shop", "web", "bob", "customer", ERROR)
+        assert await world.store.fail_queued(owner.fence, owner.seen, lost) is False
+        withdrawn = SettleMail((2,), "withdrawn", turn_id, TurnState.CANCELLED)
+        assert await world.store.settle_mail(owner.fence, owner.seen, withdrawn) is False
+    assert await world.everything() == before
+
+
+async def test_a_running_turn_is_not_withdrawn(world: World) -> None:
+    said = await world.say("one")
+    owner = await world.own(said.session_id)
+    await owner.start()
+    await world.say("two")
+    await owner.look()
+    before = await world.everything()
+    withdrawn = SettleMail((2,), "withdrawn", said.turn_id, TurnState.CANCELLED)
+    assert await world.store.settle_mail(owner.fence, owner.seen, withdrawn) is False
+    assert await world.everything() == before
+
+
 async def test_refused_text_never_enters_the_log(world: World) -> None:
     said = await world.say("rude")
     owner = await world.own(said.session_id)
@@ -174,6 +203,14 @@ async def test_refused_text_never_enters_the_log(world: World) -> None:
     (mail,) = await world.store.mail(said.session_id)
     assert (mail.ended, mail.text) == (Ended.REFUSED, "rude")
     assert await (await owner.look()).release()
+
+
+async def test_a_turn_that_is_refused_takes_no_more_merges(world: World) -> None:
+    said = await world.say("rude", mode="collect")
+    owner = await world.own(said.session_id)
+    refused = SettleMail((1,), "refused", said.turn_id, TurnState.REFUSED, merging=True)
+    assert await world.store.settle_mail(owner.fence, owner.seen, refused)
+    assert (await world.say("polite", mode="collect")).verdict is Verdict.ACCEPTED
 
 
 async def test_a_turn_may_live_on_without_some_of_its_messages(world: World) -> None:
@@ -230,14 +267,16 @@ async def test_a_control_message_that_came_too_late_is_ended_alone(world: World)
 # --- letting go
 
 
-async def test_a_release_demands_that_all_mail_was_seen(world: World) -> None:
+@pytest.mark.parametrize("wait_s", [None, 0, 60], ids=["for good", "due at once", "due later"])
+async def test_a_release_demands_that_all_mail_was_seen(world: World, wait_s: int | None) -> None:
     said = await world.say()
     owner = await world.own(said.session_id)
     await owner.start()
     await owner.commit()
     await world.say("two")
+    due_at = NEVER if wait_s is None else world.clock.now() + timedelta(seconds=wait_s)
     before = await world.everything()
-    assert await owner.release() is False
+    assert await owner.release(due_at) is False
     assert await world.everything() == before
 
 

@@ -13,14 +13,23 @@ DUE_NOW_US = 0
 NEVER_US = 2**62
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 
 
 def to_micros(at: datetime) -> int:
     """Aware time to microseconds; anything before 1970 is due now."""
-    if at == NEVER:
-        return NEVER_US
-    return max((at - _EPOCH) // _MICROSECOND, DUE_NOW_US)
+    micros = _since_1970(at)
+    if micros <= DUE_NOW_US:
+        return DUE_NOW_US
+    return NEVER_US if micros >= _LAST else micros
+
+
+def _since_1970(at: datetime) -> int:
+    # By hand: it runs in nearly every statement, and dividing a timedelta takes three times as long.
+    since = at - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+_LAST = _since_1970(NEVER)
 
 
 def from_micros(micros: int) -> datetime:

@@ -2,7 +2,8 @@
 --
 -- Times are whole microseconds since 1970 in UTC. 0 is "due now", 4611686018427387904 (2^62) is "never".
 -- The columns of a session row decide; everything keyed by the session is written under its row.
--- States are guarded here a second time: by CHECK and UNIQUE, and transitions by triggers.
+-- States are guarded here a second time: by CHECK and UNIQUE, and transitions by triggers. They are spelled with OR,
+-- for SQLite builds a temporary index each time it meets an IN list of three or more.
 
 CREATE TABLE sessions (
   id          INTEGER PRIMARY KEY,
@@ -54,7 +55,8 @@ CREATE TABLE turns (
   session_id       INTEGER NOT NULL REFERENCES sessions (id),
   position         INTEGER NOT NULL,
   state            TEXT    NOT NULL
-    CHECK (state IN ('queued', 'running', 'waiting', 'completed', 'failed', 'cancelled', 'refused')),
+    CHECK (state = 'queued' OR state = 'running' OR state = 'waiting' OR
+           state = 'completed' OR state = 'failed' OR state = 'cancelled' OR state = 'refused'),
   outcome          TEXT,
   attempt          INTEGER NOT NULL DEFAULT 1,
   agent            TEXT    NOT NULL,
@@ -71,15 +73,16 @@ CREATE TABLE turns (
   created_at       INTEGER NOT NULL,
   started_at       INTEGER,
   ended_at         INTEGER,
-  CHECK ((ended_at IS NOT NULL) = (state IN ('completed', 'failed', 'cancelled', 'refused'))),
-  CHECK (state NOT IN ('running', 'waiting', 'completed') OR started_at IS NOT NULL)
+  CHECK ((ended_at IS NOT NULL) =
+         (state = 'completed' OR state = 'failed' OR state = 'cancelled' OR state = 'refused')),
+  CHECK (NOT (state = 'running' OR state = 'waiting' OR state = 'completed') OR started_at IS NOT NULL)
 ) STRICT;
 
 CREATE UNIQUE INDEX turns_one_at_a_time ON turns (session_id) WHERE state IN ('running', 'waiting');
 CREATE INDEX turns_of_session ON turns (session_id, position);
 
 CREATE TRIGGER turns_never_leave_their_end BEFORE UPDATE OF state ON turns
-WHEN OLD.state IN ('completed', 'failed', 'cancelled', 'refused')
+WHEN OLD.state = 'completed' OR OLD.state = 'failed' OR OLD.state = 'cancelled' OR OLD.state = 'refused'
   OR (NEW.state = 'queued' AND OLD.state <> 'queued')
 BEGIN
   SELECT RAISE(ABORT, 'a turn does not leave its end, nor return to the queue');
@@ -89,11 +92,14 @@ CREATE TABLE mailbox (
   session_id      INTEGER NOT NULL REFERENCES sessions (id),
   position        INTEGER NOT NULL,
   job_id          TEXT    NOT NULL,
-  mode            TEXT    NOT NULL CHECK (mode IN ('followup', 'collect', 'steer', 'interrupt', 'cancel')),
+  mode            TEXT    NOT NULL
+    CHECK (mode = 'followup' OR mode = 'collect' OR mode = 'steer' OR mode = 'interrupt' OR mode = 'cancel'),
   key             TEXT,
   text            TEXT    NOT NULL,
   at              INTEGER NOT NULL,
-  verdict         TEXT    NOT NULL CHECK (verdict IN ('accepted', 'merged', 'steered', 'interrupting', 'control')),
+  verdict         TEXT    NOT NULL
+    CHECK (verdict = 'accepted' OR verdict = 'merged' OR verdict = 'steered' OR verdict = 'interrupting' OR
+           verdict = 'control'),
   turn_id         TEXT    NOT NULL,
   cuts            TEXT,
   debounce_ms     INTEGER NOT NULL DEFAULT 0,
@@ -104,7 +110,8 @@ CREATE TABLE mailbox (
   origin          TEXT    NOT NULL,
   customer        TEXT,
   sent_at         INTEGER,
-  ended           TEXT    CHECK (ended IN ('turn', 'refused', 'withdrawn', 'control')),
+  ended           TEXT
+    CHECK (ended = 'turn' OR ended = 'refused' OR ended = 'withdrawn' OR ended = 'control'),
   consumed_by     TEXT,
   PRIMARY KEY (session_id, position),
   CHECK ((ended IS 'turn') = (consumed_by IS NOT NULL)),
@@ -133,7 +140,8 @@ CREATE TABLE tool_calls (
   name         TEXT    NOT NULL,
   arguments    TEXT    NOT NULL,
   side_effect  INTEGER NOT NULL CHECK (side_effect IN (0, 1)),
-  state        TEXT    NOT NULL CHECK (state IN ('announced', 'started', 'done', 'unknown', 'not_run')),
+  state        TEXT    NOT NULL
+    CHECK (state = 'announced' OR state = 'started' OR state = 'done' OR state = 'unknown' OR state = 'not_run'),
   result       TEXT,
   is_error     INTEGER NOT NULL DEFAULT 0 CHECK (is_error IN (0, 1)),
   halts        INTEGER NOT NULL DEFAULT 0 CHECK (halts IN (0, 1)),
@@ -142,11 +150,11 @@ CREATE TABLE tool_calls (
   ended_at     INTEGER,
   PRIMARY KEY (turn_id, step, idx),
   UNIQUE (turn_id, call_id),
-  CHECK ((state IN ('done', 'unknown', 'not_run')) = (result IS NOT NULL))
+  CHECK ((state = 'done' OR state = 'unknown' OR state = 'not_run') = (result IS NOT NULL))
 ) STRICT, WITHOUT ROWID;
 
 CREATE TRIGGER tool_calls_go_forward BEFORE UPDATE OF state ON tool_calls
-WHEN OLD.state IN ('done', 'unknown', 'not_run') OR NEW.state = 'announced'
+WHEN OLD.state = 'done' OR OLD.state = 'unknown' OR OLD.state = 'not_run' OR NEW.state = 'announced'
   OR (OLD.state = 'started' AND NEW.state = 'started')
 BEGIN
   SELECT RAISE(ABORT, 'a call starts once and ends once');
@@ -160,7 +168,7 @@ CREATE TABLE messages (
   turn_id      TEXT    NOT NULL REFERENCES turns (id),
   epoch        INTEGER NOT NULL,
   step         INTEGER NOT NULL,
-  role         TEXT    NOT NULL CHECK (role IN ('user', 'assistant', 'tool')),
+  role         TEXT    NOT NULL CHECK (role = 'user' OR role = 'assistant' OR role = 'tool'),
   content      TEXT    NOT NULL,
   tool_calls   TEXT,
   tool_call_id TEXT,
@@ -205,7 +213,7 @@ CREATE TABLE model_calls (
   session_id  INTEGER NOT NULL,
   agent       TEXT    NOT NULL,
   model       TEXT    NOT NULL,
-  state       TEXT    NOT NULL CHECK (state IN ('open', 'measured', 'estimated')),
+  state       TEXT    NOT NULL CHECK (state = 'open' OR state = 'measured' OR state = 'estimated'),
   started_at  INTEGER NOT NULL,  -- the calendar window it is billed to follows from this
   settled_at  INTEGER,
   input       INTEGER NOT NULL DEFAULT 0,
@@ -230,7 +238,8 @@ CREATE TABLE approvals (
   arguments_hash TEXT    NOT NULL,
   asked_at       INTEGER NOT NULL,
   expires_at     INTEGER NOT NULL,
-  decision       TEXT    CHECK (decision IN ('approved', 'rejected', 'expired', 'void')),
+  decision       TEXT
+    CHECK (decision = 'approved' OR decision = 'rejected' OR decision = 'expired' OR decision = 'void'),
   decided_by     TEXT,
   reason         TEXT,
   decided_at     INTEGER,
@@ -262,7 +271,8 @@ CREATE TABLE outbox (
   timeout_s          REAL    NOT NULL CHECK (timeout_s > 0),
   order_wait_s       REAL    NOT NULL CHECK (order_wait_s >= 0),
   state              TEXT    NOT NULL DEFAULT 'pending'
-    CHECK (state IN ('pending', 'delivering', 'delivered', 'failed', 'uncertain')),
+    CHECK (state = 'pending' OR state = 'delivering' OR state = 'delivered' OR state = 'failed' OR
+           state = 'uncertain'),
   due_at             INTEGER NOT NULL,
   hold_until         INTEGER,
   claim              TEXT,
@@ -290,8 +300,8 @@ CREATE INDEX outbox_of_turn ON outbox (turn_id) WHERE turn_id IS NOT NULL;
 
 CREATE TRIGGER outbox_does_not_go_back BEFORE UPDATE OF state ON outbox
 WHEN NOT CASE OLD.state
-  WHEN 'pending'    THEN NEW.state IN ('pending', 'delivering', 'failed')
-  WHEN 'delivering' THEN NEW.state IN ('pending', 'delivered', 'failed', 'uncertain')
+  WHEN 'pending'    THEN NEW.state = 'pending' OR NEW.state = 'delivering' OR NEW.state = 'failed'
+  WHEN 'delivering' THEN NEW.state <> 'delivering'
   WHEN 'uncertain'  THEN NEW.state IN ('uncertain', 'delivered') OR (NEW.state = 'pending' AND NEW.resends = OLD.resends + 1)
   WHEN 'failed'     THEN NEW.state = 'failed' OR (NEW.state = 'pending' AND NEW.resends = OLD.resends + 1)
   WHEN 'delivered'  THEN NEW.state = 'delivered'
