@@ -45,7 +45,10 @@ def lines_of(descriptor: int = STDIN) -> ReadLine:
     file = io.FileIO(descriptor, "r", closefd=False)
 
     def read() -> str | None:
-        raw = file.readline()
+        try:
+            raw = file.readline()
+        except OSError:
+            return None  # whoever was at the other end is gone, as when a terminal is closed
         return raw.decode("utf-8", "replace").rstrip("\r\n") if raw else None
 
     return read

@@ -46,7 +46,7 @@ class TypingScreen:
         self._asking = True
         try:
             return input(PROMPT)
-        except (EOFError, ValueError):
+        except (EOFError, OSError, ValueError):
             return None
         finally:
             self._asking = False

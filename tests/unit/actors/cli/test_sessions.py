@@ -117,7 +117,7 @@ def test_a_session_is_held_and_let_go(command_line: Any) -> None:
 
 def test_a_failed_turn_is_retried_with_all_that_was_said_and_whose_it_was(command_line: Any) -> None:
     turn_id = command_line.seed(lambda world: failed_turn(world, "first", "second", customer="c-1", tenant="acme"))
-    command_line.run("agents", "apply", command_line.write("shop.yaml", "id: shop\nmodel: offline/demo\n"))
+    command_line.run("agents", "apply", command_line.write("shop.yaml", COLLECTS))
     command_line.run("settings", "apply", command_line.write("settings.json", WEB))
     retried = command_line.json("sessions", "retry", "s", "--tenant", "acme")
     assert (retried["verdict"], retried["retried_turn"], retried["id"]) == ("accepted", turn_id, f"retry-{turn_id}")
@@ -187,6 +187,7 @@ def test_a_turn_that_has_ended_or_never_was_cannot_be_cancelled(command_line: An
         assert (missing.exit_code, "there is no turn 'none'" in missing.stderr) == (1, True)
 
 
+COLLECTS = "id: shop\nmodel: offline/demo\nlimits: {queue_mode: collect}\n"
 WEB = """
 {"channels": [{"id": "web", "url": "https://shop.example/hook", "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}]}
 """

@@ -64,6 +64,17 @@ async def test_a_turn_is_heard_from_its_first_message_to_its_end(world: World) -
     assert (await follower.look()).ended == []
 
 
+async def test_a_turn_that_began_and_ended_between_two_looks_ends_once_and_after_its_words(world: World) -> None:
+    follower = await following(world)
+    accepted = await world.say("hello")
+    follower.expect(accepted)
+    await (await world.own(accepted.session_id)).run_turn()
+    looks = [await follower.look() for _ in range(3)]
+    assert [len(look.entries) for look in looks] == [4, 0, 0]
+    assert [turn.id for look in looks for turn in look.ended] == [accepted.turn_id]
+    assert follower.quiet
+
+
 async def test_what_was_said_before_is_not_news(world: World) -> None:
     owner = await world.own((await world.say()).session_id)
     await owner.run_turn()

@@ -46,6 +46,13 @@ async def test_a_line_that_does_not_come_can_be_given_up(pipe: tuple[int, int]) 
     os.write(writing, b"too late\n")  # lets the thread go
 
 
+async def test_an_end_that_is_torn_off_is_the_end(pipe: tuple[int, int]) -> None:
+    reading, _ = pipe
+    read = lines_of(reading)
+    os.close(reading)
+    assert await next_line(read) is None
+
+
 def test_a_pipe_and_a_file_are_input_and_the_null_device_is_not(pipe: tuple[int, int]) -> None:
     reading, _ = pipe
     assert is_input(reading)
