@@ -236,7 +236,7 @@ async def test_settling_mail_of_a_turn_that_still_merges_demands_that_nothing_ca
 @pytest.mark.parametrize(
     "settle",
     [
-        SettleMail((1, 2), "refused", None, TurnState.REFUSED),
+        SettleMail((1, 2, 3), "refused", None, TurnState.REFUSED),
         SettleMail((1, 1), "refused", None, TurnState.REFUSED),
         SettleMail((), "withdrawn", None, TurnState.CANCELLED, control=(1,)),
         SettleMail((1,), "withdrawn", "no such turn", TurnState.CANCELLED),
@@ -245,6 +245,7 @@ async def test_settling_mail_of_a_turn_that_still_merges_demands_that_nothing_ca
 )
 async def test_settling_what_is_not_there_writes_nothing(world: World, settle: SettleMail) -> None:
     said = await world.say("one")
+    await world.say("two")
     owner = await world.own(said.session_id)
     before = await world.everything()
     assert await world.store.settle_mail(owner.fence, owner.seen, settle) is False

@@ -296,6 +296,24 @@ async def test_a_turn_of_another_session_is_not_started(world: World) -> None:
     assert await world.everything() == before
 
 
+async def test_a_step_of_an_older_turn_is_not_written_into_the_one_that_runs(world: World) -> None:
+    owner = await running(world)
+    old_turn = owner.turn_id
+    await owner.fail()
+    await world.say("two")
+    await owner.look()
+    await owner.start()
+    call = ToolCall("b", "look_up", {})
+    announced = (AnnouncedCall("b", "look_up", {}, side_effect=True),)
+    step = AppendStep(old_turn, 1, assistant("let me see", call), announced, measured(1))
+    before = await world.everything()
+    assert await world.store.append(owner.fence, step) is None
+    retried = await world.store.retry_model(owner.fence, owner.seen, old_turn, answer_call(1, 2), estimate=ESTIMATE)
+    assert retried is False
+    assert await world.store.commit(owner.fence, owner.seen, replace(owner.ending(), turn_id=old_turn)) is None
+    assert await world.everything() == before
+
+
 async def test_a_call_of_another_turn_is_out_of_reach(world: World) -> None:
     owner = await call_started(world)
     old_turn, seen = owner.turn_id, owner.seen
@@ -305,6 +323,10 @@ async def test_a_call_of_another_turn_is_out_of_reach(world: World) -> None:
     await owner.start()
     await owner.append("b")
     before = await world.everything()
+    assert (
+        await world.store.cross_boundary(owner.fence, seen, replace(owner.boundary(done(0, "b")), turn_id=old_turn))
+        is None
+    )
     assert await world.store.start_call(owner.fence, seen, old_turn, 1, 0) == NOT_HELD
     assert await world.store.finish_call(owner.fence, old_turn, 1, done(0, "a")) == NOT_HELD
     assert await world.everything() == before

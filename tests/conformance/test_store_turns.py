@@ -297,6 +297,20 @@ async def test_what_was_estimated_may_still_be_measured_once(world: World) -> No
     ]
 
 
+async def test_what_was_measured_stays_as_it_is(world: World) -> None:
+    said = await world.say()
+    owner = await world.own(said.session_id)
+    await owner.start()
+    await owner.append("a")
+    await owner.cross(done(0, "a"))
+    assert await owner.commit(2, model_call=SettledModelCall(answer_call(1), Usage(99, 99)))
+    calls = await world.store.model_calls(said.turn_id or "")
+    assert [(call.step, call.state, call.usage) for call in calls] == [
+        (1, "measured", MEASURED),
+        (2, "estimated", Usage()),
+    ]
+
+
 async def test_a_model_call_is_opened_once(world: World) -> None:
     said = await world.say()
     owner = await world.own(said.session_id)

@@ -44,7 +44,8 @@ def connect(path: Path, now: Now, *, busy_timeout_s: float, query_only: bool = F
             connection.execute(f"PRAGMA busy_timeout = {_PROBE_MS}")
     except sqlite3.Error as error:
         raise StoreUnavailable(f"cannot open the database {path}: {error}") from error
-    connection.create_function("insika_now", 0, lambda: to_micros(now()))
+    # Deterministic as far as SQLite is concerned: one statement sees one time.
+    connection.create_function("insika_now", 0, lambda: to_micros(now()), deterministic=True)
     return connection
 
 

@@ -73,7 +73,7 @@ def record(connection: sqlite3.Connection, turn_id: str, step: int, result: Call
         "is_error": result.is_error,
         "halts": result.halts,
     }
-    return connection.execute(sql("turns/record_result"), values).fetchone() is not None
+    return connection.execute(sql("turns/record_result"), values).rowcount == 1
 
 
 def last_batch(connection: sqlite3.Connection, turn_id: str) -> int:

@@ -56,7 +56,7 @@ def commit(connection: sqlite3.Connection, fence: Fence, seen: Seen, turn: Commi
     if turn.release_due is None or not idle:
         return Committed(released=False)
     release = {"session_id": fence.session_id, "due_at": to_micros(turn.release_due)}
-    return Committed(released=connection.execute(sql("endings/release_with_commit"), release).fetchone() is not None)
+    return Committed(released=connection.execute(sql("endings/release_with_commit"), release).rowcount == 1)
 
 
 def end(connection: sqlite3.Connection, fence: Fence, turn: EndTurn) -> bool:
@@ -118,7 +118,7 @@ def fail_queued(connection: sqlite3.Connection, fence: Fence, seen: Seen, turn: 
         "error": to_json(turn.error),
         "started_seq": first,
     }
-    if connection.execute(sql("endings/fail_turn"), failed).fetchone() is None:
+    if connection.execute(sql("endings/fail_turn"), failed).rowcount == 0:
         raise Undo(False)
     tail = Tail(connection, fence.session_id, turn.turn_id, epoch, first)
     texts = mailbox.take(connection, fence.session_id, turn.positions, turn.turn_id, False)
@@ -138,13 +138,13 @@ def settle_mail(connection: sqlite3.Connection, fence: Fence, seen: Seen, mail: 
         "turn_id": mail.turn_id,
         "steerable_key": mail.steerable_key,
     }
-    if connection.execute(sql("endings/fence_settle"), values).fetchone() is None:
+    if connection.execute(sql("endings/fence_settle"), values).rowcount == 0:
         return False
     mailbox.end(connection, fence.session_id, mail.positions, Ended(mail.how), False)
     mailbox.end(connection, fence.session_id, mail.control, Ended.CONTROL, False)
     if mail.turn_id is not None:
         ended = {"turn_id": mail.turn_id, "session_id": fence.session_id, "state": mail.turn_state}
-        if connection.execute(sql("endings/end_queued_turn"), ended).fetchone() is None:
+        if connection.execute(sql("endings/end_queued_turn"), ended).rowcount == 0:
             raise Undo(False)
     return True
 

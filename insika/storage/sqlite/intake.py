@@ -115,7 +115,7 @@ def rejected_job(connection: sqlite3.Connection, number: int) -> RejectedJob | N
 
 
 def mark_requeued(connection: sqlite3.Connection, number: int) -> bool:
-    return connection.execute(sql("intake/mark_requeued"), {"id": number}).fetchone() is not None
+    return connection.execute(sql("intake/mark_requeued"), {"id": number}).rowcount == 1
 
 
 def _place(

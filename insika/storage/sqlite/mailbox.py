@@ -30,5 +30,5 @@ def end(
     """End these without a turn. Undoes with `otherwise`."""
     for position in positions:
         values = {"session_id": session_id, "position": position, "how": how}
-        if connection.execute(sql("turns/end_mail"), values).fetchone() is None:
+        if connection.execute(sql("turns/end_mail"), values).rowcount == 0:
             raise Undo(otherwise)

@@ -12,16 +12,17 @@ from insika.storage.operations import ModelCallKey, SettledModelCall
 from insika.storage.sqlite.queries import sql
 
 
-def open_call(connection: sqlite3.Connection, turn_id: str, key: ModelCallKey) -> bool:
+def open_call(connection: sqlite3.Connection, session_id: int, turn_id: str, key: ModelCallKey) -> bool:
     """False: that attempt was opened before."""
     values = {
+        "session_id": session_id,
         "turn_id": turn_id,
         "step": key.step,
         "attempt": key.attempt,
         "purpose": key.purpose,
         "model": key.model,
     }
-    return connection.execute(sql("turns/open_model_call"), values).fetchone() is not None
+    return connection.execute(sql("turns/open_model_call"), values).rowcount == 1
 
 
 def settle(connection: sqlite3.Connection, turn_id: str, call: SettledModelCall) -> None:

@@ -65,7 +65,7 @@ def release(connection: sqlite3.Connection, fence: Fence, seen: Seen, release: R
         "mail": seen.mail,
         "due_at": to_micros(release.due_at),
     }
-    return connection.execute(sql("ownership/release"), values).fetchone() is not None
+    return connection.execute(sql("ownership/release"), values).rowcount == 1
 
 
 def release_for_drain(connection: sqlite3.Connection, fence: Fence, unknown_result: str, estimate: Usage) -> bool:

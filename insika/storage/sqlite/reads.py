@@ -52,4 +52,4 @@ def model_calls(connection: sqlite3.Connection, turn_id: str) -> tuple[ModelCall
 
 def set_paused(connection: sqlite3.Connection, name: str, paused: bool, tenant: str) -> bool:
     values = {"name": name, "tenant": tenant, "paused": paused}
-    return connection.execute(sql("reads/set_paused"), values).fetchone() is not None
+    return connection.execute(sql("reads/set_paused"), values).rowcount == 1

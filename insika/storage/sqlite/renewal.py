@@ -30,7 +30,7 @@ class SqliteLeaseRenewal:
             begin_write(self._connection, self._lock_timeout_s)
             for fence in fences:
                 values = {"session_id": fence.session_id, "lease_id": fence.lease_id, "lease_us": lease_us}
-                if self._connection.execute(sql("ownership/renew"), values).fetchone() is not None:
+                if self._connection.execute(sql("ownership/renew"), values).rowcount == 1:
                     held.add(fence.lease_id)
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:

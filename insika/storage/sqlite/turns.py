@@ -49,14 +49,14 @@ def start(connection: sqlite3.Connection, fence: Fence, seen: Seen, turn: StartT
         "limits": to_json(turn.limits),
         "started_seq": first,
     }
-    if connection.execute(sql("turns/run_turn"), values).fetchone() is None:
+    if connection.execute(sql("turns/run_turn"), values).rowcount == 0:
         raise Undo(None)  # it has ended, or is another session's
     tail = Tail(connection, fence.session_id, turn.turn_id, epoch, first)
     texts = mailbox.take(connection, fence.session_id, turn.positions, turn.turn_id, None)
     for position, text in zip(turn.positions, texts, strict=True):
         tail.user(0, text, position)
     mailbox.end(connection, fence.session_id, turn.refused, Ended.REFUSED, None)
-    _open(connection, turn.turn_id, turn.model_call)
+    _open(connection, fence, turn.turn_id, turn.model_call)
     return int(log_seq)
 
 
@@ -89,10 +89,10 @@ def retry_model(
         "turn_id": turn_id,
         "urgent": seen.urgent,
     }
-    if connection.execute(sql("turns/fence_retry"), values).fetchone() is None:
+    if connection.execute(sql("turns/fence_retry"), values).rowcount == 0:
         return False
     model_calls.estimate_open(connection, turn_id, estimate)
-    if not model_calls.open_call(connection, turn_id, call):
+    if not model_calls.open_call(connection, fence.session_id, turn_id, call):
         raise Undo(False)
     return True
 
@@ -108,15 +108,15 @@ def start_call(
         "step": step,
         "index": index,
     }
-    if connection.execute(sql("turns/fence_call_start"), values).fetchone() is None:
+    if connection.execute(sql("turns/fence_call_start"), values).rowcount == 0:
         return CallStart(held=False, moved=False)
-    moved = connection.execute(sql("turns/start_call"), values).fetchone() is not None
+    moved = connection.execute(sql("turns/start_call"), values).rowcount == 1
     return CallStart(held=True, moved=moved)
 
 
 def finish_call(connection: sqlite3.Connection, fence: Fence, turn_id: str, step: int, result: CallResult) -> CallStart:
     values = {"session_id": fence.session_id, "lease_id": fence.lease_id, "turn_id": turn_id}
-    if connection.execute(sql("turns/fence_call_result"), values).fetchone() is None:
+    if connection.execute(sql("turns/fence_call_result"), values).rowcount == 0:
         return CallStart(held=False, moved=False)
     return CallStart(held=True, moved=record(connection, turn_id, step, result))
 
@@ -149,10 +149,10 @@ def cross_boundary(connection: sqlite3.Connection, fence: Fence, seen: Seen, bou
         tail.user(boundary.step, notice)
     for absorbed in boundary.absorbed:
         tail.user(boundary.step, absorbed.content, absorbed.position)
-    _open(connection, boundary.turn_id, boundary.next_call)
+    _open(connection, fence, boundary.turn_id, boundary.next_call)
     return int(log_seq)
 
 
-def _open(connection: sqlite3.Connection, turn_id: str, key: ModelCallKey) -> None:
-    if not model_calls.open_call(connection, turn_id, key):
+def _open(connection: sqlite3.Connection, fence: Fence, turn_id: str, key: ModelCallKey) -> None:
+    if not model_calls.open_call(connection, fence.session_id, turn_id, key):
         raise StoreRefused(f"attempt {key.attempt} at the model for step {key.step} ({key.purpose}) was opened before")

@@ -1,4 +1,3 @@
 UPDATE turns SET
   state = :state, outcome = CASE WHEN :state = 'cancelled' THEN 'cancelled' END, ended_at = insika_now()
 WHERE id = :turn_id AND session_id = :session_id AND state = 'queued'
-RETURNING id

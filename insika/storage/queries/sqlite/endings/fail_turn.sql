@@ -6,4 +6,3 @@ ON CONFLICT (id) DO UPDATE SET
   state = 'failed', outcome = 'failed', error = excluded.error, started_seq = excluded.started_seq,
   started_at = excluded.started_at, ended_at = excluded.ended_at
 WHERE turns.state = 'queued' AND turns.session_id = excluded.session_id
-RETURNING id

@@ -5,4 +5,3 @@ UPDATE sessions SET
   merge_key  = CASE WHEN merge_turn = :turn_id THEN NULL ELSE merge_key END,
   merge_turn = nullif(merge_turn, :turn_id)
 WHERE id = :session_id AND lease_id = :lease_id AND (NOT :merging OR mail_seq = :mail) AND waiting >= :ended
-RETURNING id

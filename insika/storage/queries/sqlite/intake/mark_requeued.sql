@@ -1,1 +1,1 @@
-UPDATE rejected_jobs SET requeued_at = insika_now() WHERE id = :id RETURNING id
+UPDATE rejected_jobs SET requeued_at = insika_now() WHERE id = :id

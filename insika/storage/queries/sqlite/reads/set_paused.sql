@@ -1,1 +1,1 @@
-UPDATE sessions SET paused = :paused WHERE tenant = :tenant AND name = :name RETURNING id
+UPDATE sessions SET paused = :paused WHERE tenant = :tenant AND name = :name

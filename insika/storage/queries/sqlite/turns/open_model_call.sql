@@ -1,4 +1,4 @@
 INSERT INTO model_calls (turn_id, step, attempt, purpose, session_id, agent, model, state, started_at)
-SELECT :turn_id, :step, :attempt, :purpose, session_id, agent, :model, 'open', insika_now() FROM turns WHERE id = :turn_id
+VALUES (:turn_id, :step, :attempt, :purpose, :session_id, (SELECT agent FROM turns WHERE id = :turn_id), :model, 'open',
+        insika_now())
 ON CONFLICT DO NOTHING
-RETURNING turn_id

@@ -8,4 +8,3 @@ ON CONFLICT (id) DO UPDATE SET
   origin = excluded.origin, profile_revision = excluded.profile_revision, limits = excluded.limits,
   started_seq = excluded.started_seq, started_at = excluded.started_at
 WHERE turns.state = 'queued' AND turns.session_id = excluded.session_id
-RETURNING id
