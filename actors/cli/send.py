@@ -22,7 +22,7 @@ from insika.errors import InsikaError
 @click.option("--channel", help="Where the answer is delivered; absent: it is kept, not delivered.")
 @click.option("--recipient", help="The person's address in the channel; absent: the session.")
 @click.option("--tenant", help="Whose session it is; absent: the platform.")
-@click.option("--mode", type=click.Choice([str(mode) for mode in QueueMode]), help="What to do when the session is busy.")
+@click.option("--mode", type=click.Choice([str(mode) for mode in QueueMode]), help="What to do in a busy session.")
 @json_option
 @click.argument("text")
 @click.pass_context

@@ -59,11 +59,10 @@ class Talk:
 
     async def typed(self, read: ReadLine) -> None:
         """Until the person leaves."""
-        following = asyncio.create_task(self._follow(lambda: False))
-        try:
+        async with asyncio.TaskGroup() as group:
+            following = group.create_task(self._follow(lambda: False))
             while (line := await next_line(read)) is not None and await self._take(line):
                 pass
-        finally:
             following.cancel()
 
     async def piped(self, read: ReadLine) -> None:
