@@ -34,7 +34,9 @@ class Runtime:
         self._queued: set[int] = set()
         self._again: set[int] = set()
         self._running: dict[int, asyncio.Task[None]] = {}
+        self._claiming: set[int] = set()
         self._suspect: int | None = None
+        self._turned_away: dict[int, None] = {}
         self._leaving = False
         self._ticker: asyncio.Task[None] | None = None
         self._log = structlog.get_logger("insika.runtime")
@@ -74,13 +76,15 @@ class Runtime:
         self._leaving = True
         self._waiting.clear()
         self._queued.clear()
-        running = list(self._running.values())
-        if running:
-            _, late = await asyncio.wait(running, timeout=drain_s)
-            for task in late:
+        if self._running:
+            await asyncio.wait(self._running.values(), timeout=drain_s)
+        late = dict(self._running)
+        for session_id, task in late.items():
+            # A claim that was sent cannot be taken back; what it grants is handed over at once.
+            if session_id not in self._claiming:
                 task.cancel()
-            if late:
-                await asyncio.wait(late)
+        if late:
+            await asyncio.wait(late.values())
         if self._ticker is not None:
             self._ticker.cancel()
         await asyncio.to_thread(self._keeper.stop)
@@ -96,7 +100,7 @@ class Runtime:
     def _ended(self, session_id: int, task: asyncio.Task[None]) -> None:
         del self._running[session_id]
         if self._suspect == session_id:
-            self._suspect = None
+            self._no_suspect()
         if not task.cancelled() and (error := task.exception()) is not None:
             # The lease is left to run out: a death is counted, and at the third the turn fails where all can see it.
             self._log.error("actor died", session_id=session_id, exc_info=error)
@@ -106,12 +110,11 @@ class Runtime:
         self._fill()
 
     async def _own(self, session_id: int) -> None:
-        claiming = asyncio.create_task(self._claim(session_id))
+        self._claiming.add(session_id)
         try:
-            claim, sent_at = await asyncio.shield(claiming)
-        except asyncio.CancelledError:
-            # A claim that was sent cannot be taken back. What was granted is handed over at once, as we are leaving.
-            claim, sent_at = await claiming
+            claim, sent_at = await self._claim(session_id)
+        finally:
+            self._claiming.discard(session_id)
         if claim is None:
             return
         lease = self._keeper.hold(claim, sent_at)
@@ -138,8 +141,20 @@ class Runtime:
             self._log.warning("session not claimed", session_id=session_id, reason=error.message)
             claim = None
         if may_take_suspect and (claim is None or claim.deaths < SUSPECT_DEATHS):
-            self._suspect = None
+            self._no_suspect()
+        if claim is None and not may_take_suspect:
+            self._turned_away[session_id] = None  # perhaps because it is one
+            if self._suspect is None:
+                self._no_suspect()
         return claim, sent_at
+
+    def _no_suspect(self) -> None:
+        """The place is free: whoever was turned away may try again, one at a time."""
+        self._suspect = None
+        if self._turned_away:
+            session_id = next(iter(self._turned_away))
+            del self._turned_away[session_id]
+            self.wake(session_id)
 
     async def _tick(self) -> None:
         while True:
