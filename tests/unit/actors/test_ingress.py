@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from structlog.testing import capture_logs
+
+from actors.ingress import Kept
+from insika.storage.port import StoreUnavailable
+from insika.storage.rows import Accepted, Verdict
+from insika.testing import Say, Script
+from tests.actor_world import profile, unavailable
+
+ECHO = Script([lambda scene: Say(f"re {scene.text}")])
+
+
+@pytest.mark.parametrize(
+    ("raw", "type", "field"),
+    [
+        (b"not json", "invalid_job", "body"),
+        (b'{"session": "s", "agent": "agent"}', "invalid_job", "text"),
+        (b'{"session": "s", "agent": "agent", "text": ""}', "invalid_job", "text"),
+        (b'{"session": "s", "agent": "agent", "text": "hi", "colour": 1}', "invalid_job", "colour"),
+        (b'{"session": "s", "agent": "nobody", "text": "hi"}', "unknown_agent", "agent"),
+        (b'{"session": "s", "agent": "agent", "text": "hi", "channel": "nowhere"}', "invalid_job", "channel"),
+    ],
+)
+async def test_what_cannot_be_run_is_kept_raw_with_the_field_and_the_next_goes_on(place_for, raw, type, field):
+    process = await place_for(ECHO).process()
+    kept = await process.ingress.take(raw, source="test")
+    await process.send("fine")
+    await process.idle()
+
+    assert isinstance(kept, Kept)
+    assert (kept.error.type, kept.error.field) == (type, field)
+    row = await process.store.rejected_job(kept.number)
+    assert (row.raw, row.source) == (raw, "test")
+    assert (row.error["type"], row.error["field"]) == (type, field)
+    assert await process.answers() == ["re fine"]
+
+
+async def test_an_agent_that_was_applied_elsewhere_is_found(place_for):
+    place = place_for(ECHO)
+    process = await place.process()
+    other = await place.process(profile(id="new"))
+    assert other.configuration.agents.current("new")
+    accepted = await process.send("hi", agent="new")
+    await process.idle()
+
+    assert accepted.verdict is Verdict.ACCEPTED
+    assert await process.answers() == ["re hi"]
+
+
+async def test_the_broker_s_id_counts_where_the_job_has_none(place_for):
+    process = await place_for(ECHO).process()
+    raw = json.dumps({"session": "s", "agent": "agent", "text": "hi"}).encode()
+    first = await process.ingress.take(raw, message_id="m-1")
+    again = await process.ingress.take(raw, message_id="m-1")
+    await process.idle()
+
+    assert isinstance(first, Accepted)
+    assert isinstance(again, Accepted)
+    assert (again.verdict, again.turn_id) == (Verdict.DUPLICATE, first.turn_id)
+    assert await process.said() == ["hi"]
+
+
+async def test_the_job_s_own_id_counts_before_the_broker_s(place_for):
+    process = await place_for(ECHO).process()
+    for message_id in ("m-1", "m-2"):
+        raw = json.dumps({"session": "s", "agent": "agent", "text": "hi", "id": "job"}).encode()
+        await process.ingress.take(raw, message_id=message_id)
+    await process.idle()
+
+    assert await process.said() == ["hi"]
+
+
+async def test_without_any_id_two_are_two(place_for):
+    process = await place_for(ECHO).process()
+    raw = json.dumps({"session": "s", "agent": "agent", "text": "hi"}).encode()
+    for _ in range(2):
+        await process.ingress.take(raw)
+    await process.idle()
+
+    assert await process.said() == ["hi", "hi"]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("with_id", [True, False])
+async def test_a_store_that_is_away_for_a_moment_neither_loses_nor_doubles_a_job(place_for, when, with_id):
+    process = await place_for(ECHO).process()
+    failures = 2
+
+    async def away(instant: str, operation: str) -> None:
+        nonlocal failures
+        if (instant, operation) == (when, "accept") and failures:
+            failures -= 1
+            raise unavailable()
+
+    process.store.hook = away
+    job = {"session": "s", "agent": "agent", "text": "hi", **({"id": "job"} if with_id else {})}
+    accepted = await process.ingress.take(json.dumps(job).encode())
+    process.session(accepted.session_id)
+    await process.idle()
+
+    assert accepted.verdict is (Verdict.ACCEPTED if when == "before" else Verdict.DUPLICATE)
+    assert await process.said() == ["hi"]
+
+
+async def test_a_refused_job_is_kept_also_when_the_store_is_away_for_a_moment(place_for):
+    process = await place_for(ECHO).process()
+    failures = 1
+
+    async def away(instant: str, operation: str) -> None:
+        nonlocal failures
+        if instant == "before" and operation in ("reject", "current_profiles") and failures:
+            failures -= 1
+            raise unavailable()
+
+    process.store.hook = away
+    kept = await process.hand_in("hi", agent="nobody")
+    assert isinstance(kept, Kept)
+    failures = 1
+    kept = await process.ingress.take(b"{")
+    assert isinstance(kept, Kept)
+
+
+async def test_a_store_that_stays_away_is_told_to_the_producer(place_for, monkeypatch):
+    monkeypatch.setattr("actors.ingress.PATIENCE_S", 0.0)
+    process = await place_for(ECHO).process()
+
+    async def away(instant: str, operation: str) -> None:
+        raise unavailable()
+
+    process.store.hook = away
+    with pytest.raises(StoreUnavailable):
+        await process.send("hi")
+
+
+async def test_a_full_mailbox_refuses_visibly(place_for):
+    process = await place_for(ECHO).process(profile(limits={"mailbox_max": 2}))
+    await process.store.set_paused("s", True)
+    process.runtime._leaving = True
+    verdicts = [(await process.send(str(number))).verdict for number in range(3)]
+
+    assert verdicts == [Verdict.ACCEPTED, Verdict.ACCEPTED, Verdict.REJECTED]
+    (kept,) = await process.store.rejected_jobs()
+    assert kept.error["type"] == "mailbox_full"
+
+
+async def test_what_a_session_remembers_of_its_vars_decides_its_queue_mode(place_for):
+    process = await place_for(ECHO).process()
+    await process.send("hi", vars={"queue_mode": "steer", "name": "Ana"})
+    await process.idle()
+    assert (await process.row()).vars == {"queue_mode": "steer", "name": "Ana"}
+
+    await process.send("hi", vars={"queue_mode": None, "name": "Ben"})
+    await process.idle()
+    assert (await process.row()).vars == {"name": "Ana"}
+
+
+async def test_no_word_of_a_person_gets_into_the_log_or_the_events(place_for):
+    with capture_logs() as log:
+        process = await place_for(Script([Say("a secret answer")])).process()
+        await process.send("a secret question")
+        await process.ingress.take(b'{"session": "s", "agent": "agent", "text": "a secret", "x": 1}')
+        await process.idle()
+
+    assert log
+    assert "secret" not in repr(log)
+    assert "secret" not in repr([event for event in process.events.events if event.type != "content"])
