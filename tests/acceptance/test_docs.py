@@ -1,7 +1,7 @@
 """Every page is a story that runs: files are written as shown, commands run as shown, and print what is shown.
 
-In a `console` block a line that begins with "$ " is run, in one shell for the whole page; what follows is its output, in
-which "…" stands for anything. A block whose first line is a comment with a file's name is written to that file.
+In a `console` block a line that begins with "$ " is run, in one shell for the whole page; what follows is its output,
+in which "…" stands for anything. A block whose first line is a comment with a file's name is written to that file.
 """
 
 from __future__ import annotations
