@@ -1,0 +1,187 @@
+"""The store goes away at any operation, before it took effect or after: nothing is lost, nothing is doubled."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from insika.storage.rows import TurnState
+from insika.testing import Call, Calls, Fail, Rule, Say, Script
+from insika.turn import sentences
+from tests.actor_world import LEASE_S, Place, Process, profile, unavailable
+
+STORY = Script(
+    rules=[
+        Rule([Call("pay", {"n": 9}), Fail("closed", fatal=True)], when="^bad"),
+        Rule(
+            [
+                Calls([Call("pay", {"n": 1}), Call("put", {"n": 2}), Call("look", {"n": 3})]),
+                Call("pay", {"n": 4}),
+                Say("All done."),
+            ]
+        ),
+    ],
+    afterwards=Say("All done."),
+)
+LIMITS = profile(limits={"queue_mode": "steer", "max_tool_calls": 6})
+JOBS = ("first", "added", "bad", "last")
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    monkeypatch.setattr("actors.task_actor.STORE_PAUSE_S", 0.0)
+
+
+class Away:
+    """The store is away at one operation of an owner, the nth, for so many tries."""
+
+    def __init__(self, process: Process, when: str, nth: int, tries: int = 1) -> None:
+        self._process = process
+        self._when = when
+        self._left = nth
+        self._tries = tries
+        self.happened: str | None = None
+
+    async def __call__(self, when: str, operation: str) -> None:
+        if when != self._when or operation in ("accept", "wake_due", "due_sessions", "apply_settings", "apply_profile"):
+            return
+        self._left -= 1
+        # A claim whose answer is lost again and again cannot be told from owners that die.
+        if self._left < 0 and self._tries and (self._tries == 1 or operation != "claim"):
+            self._tries -= 1
+            self.happened = operation
+            raise unavailable()
+
+
+def place_at(folder: Path) -> Place:
+    folder.mkdir()
+    return Place(folder, STORY)
+
+
+async def tell(folder: Path, when: str = "", nth: int = 10_000, tries: int = 1) -> tuple[Place, Process, str | None]:
+    """The story, with the store away once: a turn that is steered after its first batch, one that fails, and a last."""
+    place = place_at(folder)
+    process = await place.process(LIMITS)
+    away = Away(process, when, nth, tries)
+    steered = False
+
+    async def hook(instant: str, operation: str) -> None:
+        nonlocal steered
+        if (instant, operation) == ("after", "append") and not steered:
+            steered = True
+            await process.send("added", channel="web", id="added")
+        await away(instant, operation)
+
+    process.store.hook = hook
+    await process.send("first", channel="web", id="first")
+    await process.idle()
+    await process.send("bad", channel="web", id="bad")
+    await process.finish()
+    await process.send("last", channel="web", id="last")
+    await process.finish()
+    return place, process, away.happened
+
+
+async def hold(place: Place, process: Process) -> None:
+    said = await process.said()
+    assert Counter(said) == Counter(JOBS)
+    assert [text for text in said if text != "added"] == ["first", "bad", "last"]
+    place.shop.once_each("pay")
+    turns = await process.turns()
+    assert turns[0].state is TurnState.COMPLETED
+    failed = [turn for turn in turns if turn.state is TurnState.FAILED]
+    assert [turn.error["type"] for turn in failed] == ["provider_fatal"]
+    completed = [turn for turn in turns if turn.state is TurnState.COMPLETED]
+    assert len(await process.select("SELECT id FROM outbox")) == len(completed)
+    row = await process.row()
+    assert (row.turn_id, row.lease_id, row.waiting, row.open_calls) == (None, None, 0, 0)
+    assert not await process.select("SELECT 1 FROM mailbox WHERE ended IS NULL")
+    assert not await process.select("SELECT 1 FROM model_calls WHERE state = 'open'")
+    notices = [
+        entry.message.content for entry in await process.log() if entry.message.content.startswith("[insika] You")
+    ]
+    assert notices.count(sentences.budget_answer_now(2)) <= 1
+
+
+async def test_the_undisturbed_story(tmp_path):
+    place, process, _ = await tell(tmp_path / "story")
+    await hold(place, process)
+    assert [turn.state for turn in await process.turns()] == ["completed", "failed", "completed"]
+    assert await process.said() == list(JOBS)
+    assert place.shop.count("pay") == 4
+    await place.close()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("part", range(4))
+async def test_the_store_is_away_once_anywhere(tmp_path, when, part):
+    seen = []
+    with capture_logs():
+        for nth in range(part, 60, 4):
+            place, process, operation = await tell(tmp_path / f"{nth}", when, nth)
+            await hold(place, process)
+            assert place.shop.count("pay") >= 3
+            await place.close()
+            if operation is None:
+                break
+            seen.append(operation)
+    assert len(seen) >= 5
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_the_store_is_away_for_a_while(tmp_path, when):
+    """Several tries in a row, at the operations that matter most."""
+    with capture_logs():
+        for nth in range(0, 24, 3):
+            place, process, _ = await tell(tmp_path / f"{nth}", when, nth, tries=5)
+            await hold(place, process)
+            await place.close()
+
+
+async def test_an_owner_waits_for_its_store_until_its_lease_may_have_ended(tmp_path):
+    with capture_logs():
+        place = Place(tmp_path, STORY)
+        owner, other = await place.process(LIMITS), await place.process(LIMITS)
+
+        async def gone(when: str, operation: str) -> None:
+            if operation == "cross_boundary":
+                place.clock.advance(LEASE_S / 4)
+                raise unavailable()
+
+        owner.store.hook = gone
+        await owner.send("first", channel="web")
+        await owner.idle()
+        assert owner.store.operations.count("cross_boundary") in (3, 4)
+        await other.finish()
+
+        assert await other.answers() == ["All done."]
+        place.shop.once_each("pay")
+        await place.close()
+
+
+async def test_a_store_that_refuses_for_ever_costs_a_few_tries_and_then_the_session_is_let_go(tmp_path):
+    """A write that keeps coming to nothing while loading works: better a visible failure than asking for ever."""
+    with capture_logs() as log:
+        place = Place(tmp_path, Script([Say("never out")]))
+        process = await place.process(LIMITS)
+
+        async def refuse(when: str, operation: str) -> None:
+            if (when, operation) == ("before", "commit"):
+                raise unavailable()
+
+        process.store.hook = refuse
+        accepted = await process.send("first", channel="web")
+        for _ in range(6):
+            await process.idle()
+            place.clock.advance(LEASE_S + 1)
+            await process.sweep()
+        await process.idle()
+
+        turn = await process.turn(accepted.turn_id)
+        assert (turn.state, turn.error["type"]) == (TurnState.FAILED, "worker_lost")
+        assert len(process.model.requests) < 100
+        assert any("stuck" in entry["event"] for entry in log)
+        await place.close()
