@@ -305,3 +305,25 @@ async def test_an_actor_that_fails_by_a_defect_concerns_nobody_else_and_counts_a
     for turn_id in (good.turn_id, bad.turn_id, other.turn_id):
         assert (await process.turn(turn_id)).state is TurnState.COMPLETED
     assert (await process.turn(bad.turn_id)).attempt == 2
+
+
+async def test_an_owner_that_overslept_between_two_harmless_calls_does_not_start_the_second(place_for):
+    """Nothing is written between them, so only the lease itself can tell."""
+    place: Place = place_for(Script([Calls([Call("look", {"n": 1}), Call("look", {"n": 2})]), Say("Seen.")]))
+    place.shop.gates["look", 1] = gate = Gate()
+    process = await place.process()
+    stored: list[str] = []
+
+    async def asleep(when: str, operation: str) -> None:
+        if (when, operation) == ("after", "finish_call"):
+            stored.append(operation)
+            place.clock.advance(LEASE_S + 1)
+
+    process.store.hook = asleep
+    await process.send("hello")
+    await gate.reached()
+    gate.open()
+    await process.idle()
+
+    assert stored == ["finish_call"]
+    assert place.shop.count("look") == 1

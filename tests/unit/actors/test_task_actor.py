@@ -8,7 +8,7 @@ import pytest
 from insika.messages import Role
 from insika.storage.rows import TurnState, Verdict
 from insika.testing import Call, Calls, Fail, Rule, Say, Script
-from tests.actor_world import CHANNEL, Gate, profile
+from tests.actor_world import CHANNEL, Gate, no_hook, profile, unavailable
 
 
 async def test_a_job_becomes_a_turn_and_an_answer(place_for):
@@ -202,3 +202,25 @@ async def test_what_no_store_can_keep_is_replaced_in_what_people_and_models_say(
     assert "\ufffd" in (await process.said())[0]
     assert "\ufffd" in (await process.answers())[0]
     assert accepted.verdict is Verdict.ACCEPTED
+
+
+async def test_a_window_that_was_moved_by_a_start_nobody_heard_of_counts(place_for, monkeypatch):
+    monkeypatch.setattr("actors.task_actor.STORE_PAUSE_S", 0.0)
+    process = await place_for(Script([Say("x" * 400)])).process(profile(limits={"context_budget": 300}))
+    for number in range(3):
+        await process.send(f"message {number}")
+        await process.idle()
+
+    async def lost(when: str, operation: str) -> None:
+        if (when, operation) == ("after", "start"):
+            process.store.hook = no_hook
+            raise unavailable()
+
+    process.store.hook = lost
+    await process.send("message 3")
+    await process.idle()
+
+    row = await process.row()
+    assert row.load_from > 1
+    kept = [entry.message for entry in await process.log() if entry.seq >= row.load_from]
+    assert list(process.model.requests[-1].messages) == kept[:-1]
