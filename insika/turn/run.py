@@ -22,7 +22,7 @@ from insika.storage.operations import (
 from insika.storage.rows import CallRow, CallState, LogEntry
 from insika.turn.batch import BatchRunner
 from insika.turn.estimate import estimate_usage
-from insika.turn.log import Answer, Failure
+from insika.turn.log import Answer, Failure, Superseded
 from insika.turn.model_message import spoken, storable
 from insika.turn.ports import TurnPorts
 from insika.turn.request import ModelAsker
@@ -137,6 +137,8 @@ class TurnLoop:
             await self._log.look_again()
             self._rules = self._rules_from_log()
             self._show_batch(batch, results)
+        else:
+            raise Superseded
         self._crash(CrashPoint.BOUNDARY_CROSSED)
         self._go_on(batch, closing, said)
 

@@ -162,6 +162,24 @@ async def test_an_owner_waits_for_its_store_until_its_lease_may_have_ended(tmp_p
         await place.close()
 
 
+async def test_an_owner_whose_store_never_comes_back_gives_up_with_its_lease(tmp_path):
+    with capture_logs():
+        place = Place(tmp_path, STORY)
+        owner = await place.process(LIMITS)
+
+        async def gone(when: str, operation: str) -> None:
+            if operation not in ("accept", "claim"):
+                place.clock.advance(LEASE_S / 10)
+                raise unavailable()
+
+        owner.store.hook = gone
+        await owner.send("first", channel="web")
+        await owner.idle()
+
+        assert owner.store.operations.count("load") < 12
+        await place.close()
+
+
 async def test_a_store_that_refuses_for_ever_costs_a_few_tries_and_then_the_session_is_let_go(tmp_path):
     """A write that keeps coming to nothing while loading works: better a visible failure than asking for ever."""
     with capture_logs() as log:

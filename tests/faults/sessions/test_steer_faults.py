@@ -180,6 +180,26 @@ async def test_what_a_timer_says_never_joins_or_cuts_a_person_s_turn(place_for, 
     assert [turn.state for turn in await process.turns()] == [TurnState.COMPLETED] * 3
 
 
+async def test_somebody_who_never_stops_writing_neither_holds_up_the_turn_nor_hides_an_interrupt(place_for):
+    place = place_for(Script(rules=[Rule([batch(1), Say("Done.")], when="hello|more")], afterwards=Say("Stopped.")))
+    process = await place.process(profile(limits={"queue_mode": "steer", "steer_max_messages": 100}))
+    tries = 0
+
+    async def more_and_more(when: str, operation: str) -> None:
+        nonlocal tries
+        if (when, operation) == ("before", "cross_boundary"):
+            tries += 1
+            await process.send("stop" if tries == 6 else "more", queue_mode="interrupt" if tries == 6 else "steer")
+
+    process.store.hook = more_and_more
+    accepted = await process.send("hello")
+    await process.idle()
+
+    assert tries >= 6
+    assert (await process.turn(accepted.turn_id)).error["type"] == "interrupted"
+    assert Counter(await process.said()) == Counter({"hello": 1, "more": tries - 1, "stop": 1})
+
+
 async def test_a_turn_that_dies_after_absorbing_a_steer_does_not_absorb_it_again(place_for):
     place = place_for(Script(rules=[Rule([batch(1), batch(2), Say("Done.")])]))
     limits = {"queue_mode": "steer", "steer_max_messages": 2, "steer_join": "added: %{message}"}

@@ -134,7 +134,8 @@ async def test_a_drain_while_a_claim_is_under_way_leaves_the_session_free(place_
     await process.send("hello")
     await claimed.reached()
     draining = asyncio.create_task(process.runtime.drain(0))
-    await asyncio.sleep(0)
+    for _ in range(20):
+        await asyncio.sleep(0)
     claimed.open()
     await draining
 
