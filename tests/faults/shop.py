@@ -1,0 +1,238 @@
+"""The shop that the fault tests break: its agents, its tools, its model, and a file in which every one of them writes
+down what it did before it goes on.
+
+What a turn does stands in the text that opens it, so that a test says in one line what is to be broken:
+
+    A1: charge look_up@door | letter | fail ~ pen
+
+A label; then the steps, each a batch of calls; `@door` holds the call until that gate is opened; `fail` lets the
+provider fail for good; `~ pen` holds the stream of the answer. Without steps the model answers at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from actors.embedded import Parts
+from actors.environment import Environment
+from insika.clock import Clock
+from insika.crash_points import Crash, no_crash
+from insika.ports import ModelEvent, ModelRequest
+from insika.providers.catalog import ModelCatalog
+from insika.providers.offline import OfflineProvider
+from insika.providers.scene import Scene
+from insika.providers.script import Call, Calls, Fail, Say, Script, Step
+from insika.tools.python_tools import tool
+from insika.tools.registry import ToolRegistry
+from insika.tools.tool import ToolContext
+from tests.strict import Refused, check_anthropic, check_openai
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+CHANNEL = "web"
+ONE_AT_A_TIME, TWO_AT_ONCE = "one", "two"
+"""The agents, by how many calls of a batch they run at once."""
+ONCE_ONLY = frozenset({"charge", "letter"})
+"""The tools that change the world and do not bear a second run."""
+
+
+class Diary:
+    """A file of JSON lines that several processes may write to, each line on the disk before `__call__` returns."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+
+    def __call__(self, kind: str, **facts: Any) -> None:
+        os.write(self._file, json.dumps({"kind": kind, "pid": os.getpid(), **facts}).encode() + b"\n")
+        os.fsync(self._file)
+
+
+def diary_of(folder: Path) -> Path:
+    return folder / "diary.jsonl"
+
+
+class Gates:
+    """Places at which tools and the model wait. `held` False: all are open. Used from one loop and its tools' threads."""
+
+    def __init__(self, *, held: bool = True) -> None:
+        self._held = held
+        self._gates: dict[str, tuple[asyncio.Event, threading.Event]] = {}
+
+    def open(self, name: str) -> None:
+        for event in self._gate(name):
+            event.set()
+
+    async def passed(self, name: str) -> None:
+        if self._held and name:
+            await self._gate(name)[0].wait()
+
+    def passed_by_thread(self, name: str) -> None:
+        if self._held and name:
+            self._gate(name)[1].wait()
+
+    def _gate(self, name: str) -> tuple[asyncio.Event, threading.Event]:
+        return self._gates.setdefault(name, (asyncio.Event(), threading.Event()))
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a text asks for: batches of (tool, gate), and the gate of the answer."""
+
+    label: str
+    steps: tuple[tuple[tuple[str, str], ...], ...]
+    pen: str
+
+    @classmethod
+    def read(cls, text: str) -> Plan:
+        label, _, rest = text.partition(":")
+        rest, _, pen = rest.partition("~")
+        steps = (step.split() for step in rest.split("|"))
+        named = tuple(tuple(_called(word) for word in step) for step in steps if step)
+        return cls(label.strip(), named, pen.strip())
+
+
+def _called(word: str) -> tuple[str, str]:
+    name, _, gate = word.partition("@")
+    return name, gate
+
+
+def next_step(scene: Scene) -> Step:
+    plan, place = Plan.read(scene.text), scene.step_since_said
+    if place >= len(plan.steps):
+        return Say("Done: " + ", ".join(Plan.read(text).label for text in scene.said))
+    step = plan.steps[place]
+    if step == (("fail", ""),):
+        return Fail("the shop's model is closed", fatal=True)
+    calls = [
+        Call(name, {"order": f"{plan.label}.{place}.{index}", "gate": gate}) for index, (name, gate) in enumerate(step)
+    ]
+    return Calls(calls, text=f"{plan.label}, step {place}")
+
+
+class WitnessedModel:
+    """The script behind a door as strict as both vendors', with every request that came through written down."""
+
+    def __init__(self, diary: Diary, gates: Gates) -> None:
+        self._diary = diary
+        self._gates = gates
+        self._script = OfflineProvider({"shop": Script(afterwards=next_step)}, self._before_chunk)
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        try:
+            check_anthropic(request.messages, sent=True)
+            check_openai(request.messages, sent=True)
+        except Refused as refused:
+            self._diary("refused", why=str(refused))
+            raise
+        self._diary("request", text=Scene.of(request).text, messages=len(request.messages))
+        async with aclosing(self._script.stream(request)) as events:
+            async for event in events:
+                yield event
+
+    async def _before_chunk(self, request: ModelRequest, chunk: int, /) -> None:
+        scene = Scene.of(request)
+        plan = Plan.read(scene.text)
+        if scene.step_since_said >= len(plan.steps):
+            await self._gates.passed(plan.pen)
+
+
+def shop_tools(diary: Diary, gates: Gates) -> ToolRegistry:
+    """`charge` and `letter` change the world, `reserve` too but bears a repeat; `look_up` and `weigh` only look, and
+    `bomb` ends its process. Two of them block, in threads."""
+
+    def note(name: str, order: str, context: ToolContext) -> None:
+        key = context.idempotency_key
+        diary("tool", tool=name, order=order, turn_id=context.turn_id, call_id=context.call_id, key=key)
+
+    @tool(side_effect=True)
+    def charge(order: str, gate: str, context: ToolContext) -> str:
+        note("charge", order, context)
+        gates.passed_by_thread(gate)
+        return f"charged {order}"
+
+    @tool(side_effect=True)
+    async def letter(order: str, gate: str, context: ToolContext) -> str:
+        note("letter", order, context)
+        await gates.passed(gate)
+        return f"posted {order}"
+
+    @tool(side_effect=True, idempotent=True)
+    async def reserve(order: str, gate: str, context: ToolContext) -> str:
+        note("reserve", order, context)
+        await gates.passed(gate)
+        return f"reserved {order}"
+
+    @tool
+    async def look_up(order: str, gate: str, context: ToolContext) -> str:
+        note("look_up", order, context)
+        await gates.passed(gate)
+        return f"found {order}"
+
+    @tool
+    def weigh(order: str, gate: str, context: ToolContext) -> str:
+        note("weigh", order, context)
+        gates.passed_by_thread(gate)
+        return f"weighed {order}"
+
+    @tool
+    async def bomb(order: str, gate: str, context: ToolContext) -> str:
+        note("bomb", order, context)
+        await gates.passed(gate)
+        os._exit(137)
+
+    return ToolRegistry([charge, letter, reserve, look_up, weigh, bomb])
+
+
+def shop_parts(folder: Path, clock: Clock, gates: Gates, crash: Crash = no_crash) -> Parts:
+    diary = Diary(diary_of(folder))
+    return Parts(ModelCatalog({"offline": WitnessedModel(diary, gates)}), shop_tools(diary, gates), clock, crash)
+
+
+def configured(folder: Path, url: str, *, lease_s: float = 15.0, drain_s: float = 20.0, **channel: Any) -> Environment:
+    """The shop's configuration as files in `folder`, and the environment that names them. `channel`: what else to say
+    of the channel, whose receiver is at `url`."""
+    agents = folder / "agents"
+    agents.mkdir()
+    for name, at_once in ((ONE_AT_A_TIME, 1), (TWO_AT_ONCE, 2)):
+        limits = {"queue_mode": "steer", "tool_concurrency": at_once}
+        profile = {"id": name, "model": "offline/shop", "instructions": "You keep a shop.", "limits": limits}
+        (agents / f"{name}.yaml").write_text(yaml.safe_dump(profile))
+    settings = folder / "settings.yaml"
+    settings.write_text(yaml.safe_dump({"channels": [{"id": CHANNEL, "url": url, "secret": SECRET, **channel}]}))
+    return Environment(
+        database_url=f"sqlite:///{folder / 'insika.db'}",
+        settings=settings,
+        agents_dir=agents,
+        egress_allow_http=True,
+        egress_allow_private=True,
+        lease_s=lease_s,
+        drain_s=drain_s,
+    )
+
+
+def as_variables(environment: Environment) -> Mapping[str, str]:
+    """The environment as a process of its own is given it."""
+    return {f"INSIKA_{name.upper()}": str(value) for name, value in environment if name in environment.model_fields_set}
+
+
+def job(session: str, id: str, text: str, agent: str = ONE_AT_A_TIME, **fields: Any) -> dict[str, Any]:
+    return {"session": session, "agent": agent, "id": id, "text": text, "channel": CHANNEL, **fields}
+
+
+def raw(job: Mapping[str, Any]) -> bytes:
+    return json.dumps(job).encode()
+
+
+def diary_entries(folder: Path, kind: str) -> Iterator[Mapping[str, Any]]:
+    path = diary_of(folder)
+    lines = path.read_text().splitlines() if path.exists() else []
+    return (entry for entry in map(json.loads, lines) if entry["kind"] == kind)

@@ -1,0 +1,105 @@
+"""Every instant at which a process may die, by an exception: once, twice, and again while another recovers.
+
+The file is all that is left each time. What must hold afterwards is in `verdict`.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from actors.receiver import Receiver
+from insika.crash_points import CrashPoint
+from tests.faults.lives import OUTLIVES_EVERYTHING_S, Death, clock_of_now, live
+from tests.faults.scenes import BOTH_WAYS, MUST_FAIL, send, story, tell
+from tests.faults.shop import SECRET, configured, job
+from tests.faults.verdict import Evidence, delivering, judge, uncertain
+
+AROUND_THE_POST = (CrashPoint.DELIVERY_CLAIMED, CrashPoint.DELIVERY_SENT)
+
+
+class Town:
+    """A receiver, and the lives of processes over one folder, one after the other."""
+
+    def __init__(self, folder, receiver, received, agent):
+        self.folder, self.received, self.agent = folder, received, agent
+        self.environment = configured(folder, receiver.url)
+        self.clock = clock_of_now()
+        self.deaths = 0
+        self.maybe_posted = set()
+
+    async def first_life(self, death):
+        await self.life(death, lambda insika, gates: tell(insika, gates, self.agent), gates_held=True)
+
+    async def next_life(self, death=None):
+        self.clock.advance(OUTLIVES_EVERYTHING_S)
+        return await self.life(death or Death(), lambda insika, _: send(insika, story(self.agent)))
+
+    async def life(self, death, work, **how):
+        events = await live(self.folder, self.environment, work, clock=self.clock, death=death, **how)
+        if death.came.is_set():
+            self.deaths += 1
+            self.maybe_posted |= delivering(self.folder / "insika.db")
+        return events
+
+    def judge(self, jobs=None, failures=MUST_FAIL):
+        evidence = Evidence.gathered(self.folder, self.received)
+        judge(evidence, jobs or story(self.agent), deaths=self.deaths, failures=failures)
+        assert uncertain(evidence) == self.maybe_posted
+        return evidence
+
+
+@pytest.fixture(params=BOTH_WAYS)
+async def town(request, tmp_path):
+    received = []
+    async with Receiver([SECRET], on_received=received.append) as receiver:
+        yield Town(tmp_path, receiver, received, request.param)
+
+
+async def test_the_story_meets_every_point_twice_and_ends_well(town):
+    death = Death()
+    await town.first_life(death)
+    assert {point: count for point, count in death.met.items() if count < 2} == {}
+    assert set(death.met) == set(CrashPoint)
+    evidence = town.judge()
+    assert len(town.received) == len(evidence.outbox) == 4
+    assert evidence.of_turn("ana-2") == evidence.of_turn("ana-1"), "it was not steered"
+
+
+@pytest.mark.parametrize("nth", [1, 2])
+@pytest.mark.parametrize("point", CrashPoint)
+async def test_a_death_spoils_nothing(town, point, nth):
+    death = Death(point, nth)
+    await town.first_life(death)
+    assert death.came.is_set()
+    await town.next_life()
+    town.judge()
+
+
+@pytest.mark.parametrize("point", AROUND_THE_POST)
+async def test_only_around_its_post_is_a_delivery_uncertain(town, point):
+    jobs = [job("ana", "ana-1", "A1: letter", town.agent)]
+    await town.life(Death(point), lambda insika, _: send(insika, jobs))
+    (cut,) = town.maybe_posted
+    town.clock.advance(OUTLIVES_EVERYTHING_S)
+    events = await town.life(Death(), lambda insika, _: send(insika, jobs))
+    town.judge(jobs, failures=())
+    assert [received.id for received in town.received] == ([cut] if point is CrashPoint.DELIVERY_SENT else [])
+    told = [event.data for event in events if event.type == "delivery_failed"]
+    assert [(data["delivery_id"], data["outcome"]) for data in told] == [(cut, "uncertain")]
+
+
+@pytest.mark.parametrize("second", CrashPoint)
+@pytest.mark.parametrize("first", [CrashPoint.CALL_RAN, CrashPoint.ANSWER_READY])
+async def test_a_death_in_the_midst_of_recovery_spoils_nothing(town, first, second):
+    await town.first_life(Death(first))
+    await town.next_life(Death(second))
+    await town.next_life()
+    town.judge()
+
+
+@pytest.mark.parametrize("point", CrashPoint)
+async def test_two_deaths_at_one_point_spoil_nothing(town, point):
+    await town.first_life(Death(point))
+    await town.next_life(Death(point))
+    await town.next_life()
+    town.judge()
