@@ -23,7 +23,7 @@ from actors.world import World
 from insika.crash_points import CrashPoint
 from insika.errors import InvalidConfiguration, LeaseLost, ProviderFatal, UnknownAgent
 from insika.events import EventType
-from insika.messages import NO_USAGE, user
+from insika.messages import NO_USAGE, Usage, user
 from insika.storage.operations import ModelCallKey, Release, StartTurn
 from insika.storage.port import StoreUnavailable
 from insika.storage.rows import Loaded, LogEntry
@@ -81,8 +81,13 @@ class TaskActor:
         except asyncio.CancelledError:
             # A call in a thread cannot be stopped: whoever took the session now might run beside it.
             if self._toolbox is None or not self._toolbox.in_threads:
-                await self._endings.hand_over(self._loop.owed if self._loop is not None else NO_USAGE)
+                await self._endings.hand_over(self._owed)
             raise
+
+    @property
+    def _owed(self) -> Usage:
+        """What a loop that did not come to its end may have spent."""
+        return self._loop.owed if self._loop is not None else NO_USAGE
 
     async def _own(self) -> None:
         in_vain, last = 0, None
@@ -129,7 +134,7 @@ class TaskActor:
             case Resume():
                 return await self._resume(loaded)
             case CutRunning():
-                await self._endings.cut(loaded, move)
+                await self._endings.cut(loaded, move, self._owed)
             case GiveUpRunning():
                 await self._endings.give_up(loaded)
             case WithdrawQueued():
@@ -201,6 +206,7 @@ class TaskActor:
         emit = self._events(loaded, turn.id, turn.agent, turn.attempt)
         emit(EventType.TURN_RESUMED, {"deaths": loaded.session.deaths})
         state = state_from_log(turn.id, loaded.log, loaded.calls, loaded.model_calls, fresh=False)
+        state.lost = self._owed
         return await self._run(loaded, staged, state, Addressee(turn.agent, turn.channel, turn.recipient), emit)
 
     async def _run(self, loaded: Loaded, staged: Staged, state: TurnState, to: Addressee, emit: ScopedEvents) -> bool:

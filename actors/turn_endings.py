@@ -15,7 +15,7 @@ from actors.world import World
 from insika.crash_points import CrashPoint
 from insika.errors import Cancelled, InsikaError, Interrupted, WorkerLost
 from insika.events import EventType
-from insika.messages import Usage
+from insika.messages import NO_USAGE, Usage
 from insika.storage.operations import EndTurn, FailQueued, Seen, SettleMail
 from insika.storage.port import StoreUnavailable
 from insika.storage.rows import Ended, Loaded, TurnState
@@ -33,14 +33,15 @@ class TurnEndings:
         self._world = world
         self._store = world.store
 
-    async def cut(self, loaded: Loaded, cut: CutRunning) -> None:
-        """End the running turn because somebody said so. Nothing is published."""
+    async def cut(self, loaded: Loaded, cut: CutRunning, owed: Usage) -> None:
+        """End the running turn because somebody said so. Nothing is published. `owed`: what its open request cost, if
+        this owner knows."""
         error: InsikaError = (
             Interrupted("a newer message from the person took this turn's place")
             if cut.interrupted
             else Cancelled("the turn was cancelled")
         )
-        await self._end(loaded, TurnState.CANCELLED, error, cut.control)
+        await self._end(loaded, TurnState.CANCELLED, error, cut.control, owed)
         emit = self._events(loaded)
         if cut.interrupted:
             emit(EventType.TURN_INTERRUPTED, {"replaced_by": cut.replaced_by})
@@ -145,7 +146,9 @@ class TurnEndings:
             f"the workers that ran this turn died {LOST_AFTER_DEATHS} times; it is not tried again by itself"
         )
 
-    async def _end(self, loaded: Loaded, state: TurnState, error: InsikaError, control: tuple[int, ...]) -> None:
+    async def _end(
+        self, loaded: Loaded, state: TurnState, error: InsikaError, control: tuple[int, ...], owed: Usage = NO_USAGE
+    ) -> None:
         turn = loaded.turn
         if turn is None:
             raise Superseded
@@ -161,7 +164,7 @@ class TurnEndings:
                 error.as_dict(),
                 results,
                 control,
-                estimate_usage("", stands.history),
+                owed if owed != NO_USAGE else estimate_usage("", stands.history),
             ),
         )
         if not ended:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from insika.crash_points import CrashPoint
 from insika.errors import InsikaError, ProviderError, ToolRepetition, TurnTimeout
 from insika.events import EventType
-from insika.messages import Message, Usage, tool_result, user
+from insika.messages import NO_USAGE, Message, Usage, tool_result, user
 from insika.storage.operations import (
     AnnouncedCall,
     AppendStep,
@@ -84,7 +84,8 @@ class TurnLoop:
         """One model request. None: it was the answer, and the turn has ended."""
         state, key = self._state, self._key(self._state.step, self._state.attempt)
         if not state.request_open:
-            await self._log.retry_model(key, estimate_usage(self._turn.instructions, state.history))
+            guess = estimate_usage(self._turn.instructions, state.history)
+            await self._log.retry_model(key, state.lost if state.lost != NO_USAGE else guess)
         state.request_open = False
         finished = await self._asker.ask(state, offer_tools=not self._rules.synthesizes)
         self._crash(CrashPoint.MODEL_ANSWERED)

@@ -47,7 +47,8 @@ class OpenBatch:
 class TurnState:
     """`history` is all that is said before the next request, oldest first; `turn` the part of it that is this
     turn's. `step` is the one at hand, counted from 1; `attempt` the next attempt at its model request. `request_open`:
-    that attempt's row is written, and nobody has asked yet. `usage`: what the turn's requests have cost so far."""
+    that attempt's row is written, and nobody has asked yet. `usage`: what the turn's requests have cost so far;
+    `lost`: what the attempt before this one cost, where its owner knows although it could not write it."""
 
     history: list[Message]
     turn: list[LogEntry]
@@ -56,6 +57,7 @@ class TurnState:
     request_open: bool
     batch: OpenBatch | None
     usage: Usage = NO_USAGE
+    lost: Usage = NO_USAGE
 
 
 def state_from_log(

@@ -224,3 +224,25 @@ async def test_a_window_that_was_moved_by_a_start_nobody_heard_of_counts(place_f
     assert row.load_from > 1
     kept = [entry.message for entry in await process.log() if entry.seq >= row.load_from]
     assert list(process.model.requests[-1].messages) == kept[:-1]
+
+
+async def test_a_request_that_was_paid_for_and_could_not_be_written_is_booked_at_its_cost(place_for, monkeypatch):
+    monkeypatch.setattr("actors.task_actor.STORE_PAUSE_S", 0.0)
+    process = await place_for(Script([Call("look", {"n": 1}, text="x" * 40), Say("Done.")])).process()
+
+    async def lost(when: str, operation: str) -> None:
+        if (when, operation) == ("before", "append"):
+            process.store.hook = no_hook
+            raise unavailable()
+
+    process.store.hook = lost
+    await process.send("hello")
+    await process.idle()
+
+    rows = await process.select("SELECT step, attempt, state, input, output FROM model_calls ORDER BY step, attempt")
+    assert [(row["step"], row["attempt"], row["state"]) for row in rows] == [
+        (1, 1, "estimated"),
+        (1, 2, "measured"),
+        (2, 1, "measured"),
+    ]
+    assert (rows[0]["input"], rows[0]["output"]) == (rows[1]["input"], rows[1]["output"])
