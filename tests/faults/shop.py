@@ -3,10 +3,11 @@ down what it did before it goes on.
 
 What a turn does stands in the text that opens it, so that a test says in one line what is to be broken:
 
-    A1: charge look_up@door | letter | fail ~ pen
+    A1: charge look_up@door | letter | weigh=7 | fail ~ pen
 
-A label; then the steps, each a batch of calls; `@door` holds the call until that gate is opened; `fail` lets the
-provider fail for good; `~ pen` holds the stream of the answer. Without steps the model answers at once.
+A label; then the steps, each a batch of calls; `@door` holds the call until that gate is opened; `=7` is what it is
+called with, which otherwise is new each time; `fail` lets the provider fail for good; `~ pen` holds the stream of the
+answer. Without steps the model answers at once.
 """
 
 from __future__ import annotations
@@ -39,8 +40,14 @@ from tests.strict import Refused, check_anthropic, check_openai
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 CHANNEL = "web"
-ONE_AT_A_TIME, TWO_AT_ONCE = "one", "two"
-"""The agents, by how many calls of a batch they run at once."""
+ONE_AT_A_TIME, TWO_AT_ONCE, SYNTHESIZES, COLLECTS = "one", "two", "synthesizes", "collects"
+LIMITS: Mapping[str, Mapping[str, Any]] = {
+    ONE_AT_A_TIME: {"queue_mode": "steer"},
+    TWO_AT_ONCE: {"queue_mode": "steer", "tool_concurrency": 2},
+    SYNTHESIZES: {"on_exhausted": "synthesize"},
+    COLLECTS: {"queue_mode": "collect", "debounce_ms": 30_000},
+}
+"""The agents, by their limits."""
 ONCE_ONLY = frozenset({"charge", "letter"})
 """The tools that change the world and do not bear a second run."""
 
@@ -61,7 +68,7 @@ def diary_of(folder: Path) -> Path:
 
 
 class Gates:
-    """Places at which tools and the model wait. `held` False: all are open. Used from one loop and its tools' threads."""
+    """Where tools and the model wait. `held` False: all are open. Used from one loop and the threads of its tools."""
 
     def __init__(self, *, held: bool = True) -> None:
         self._held = held
@@ -85,10 +92,10 @@ class Gates:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a text asks for: batches of (tool, gate), and the gate of the answer."""
+    """What a text asks for: batches of (tool, order, gate), and the gate of the answer."""
 
     label: str
-    steps: tuple[tuple[tuple[str, str], ...], ...]
+    steps: tuple[tuple[tuple[str, str, str], ...], ...]
     pen: str
 
     @classmethod
@@ -100,9 +107,10 @@ class Plan:
         return cls(label.strip(), named, pen.strip())
 
 
-def _called(word: str) -> tuple[str, str]:
-    name, _, gate = word.partition("@")
-    return name, gate
+def _called(word: str) -> tuple[str, str, str]:
+    word, _, gate = word.partition("@")
+    name, _, order = word.partition("=")
+    return name, order, gate
 
 
 def next_step(scene: Scene) -> Step:
@@ -110,11 +118,13 @@ def next_step(scene: Scene) -> Step:
     if place >= len(plan.steps):
         return Say("Done: " + ", ".join(Plan.read(text).label for text in scene.said))
     step = plan.steps[place]
-    if step == (("fail", ""),):
+    if step == (("fail", "", ""),):
         return Fail("the shop's model is closed", fatal=True)
-    calls = [
-        Call(name, {"order": f"{plan.label}.{place}.{index}", "gate": gate}) for index, (name, gate) in enumerate(step)
-    ]
+    calls = []
+    for index, (name, order, gate) in enumerate(step):
+        arguments = {"order": order or f"{plan.label}.{place}.{index}", "gate": gate}
+        # A model does not always write the same keys in the same order.
+        calls.append(Call(name, dict(reversed(arguments.items())) if place % 2 else arguments))
     return Calls(calls, text=f"{plan.label}, step {place}")
 
 
@@ -175,7 +185,7 @@ def shop_tools(diary: Diary, gates: Gates) -> ToolRegistry:
     async def look_up(order: str, gate: str, context: ToolContext) -> str:
         note("look_up", order, context)
         await gates.passed(gate)
-        return f"found {order}"
+        return "" if order == "nothing" else f"found {order}"
 
     @tool
     def weigh(order: str, gate: str, context: ToolContext) -> str:
@@ -202,9 +212,8 @@ def configured(folder: Path, url: str, *, lease_s: float = 15.0, drain_s: float 
     of the channel, whose receiver is at `url`."""
     agents = folder / "agents"
     agents.mkdir()
-    for name, at_once in ((ONE_AT_A_TIME, 1), (TWO_AT_ONCE, 2)):
-        limits = {"queue_mode": "steer", "tool_concurrency": at_once}
-        profile = {"id": name, "model": "offline/shop", "instructions": "You keep a shop.", "limits": limits}
+    for name, limits in LIMITS.items():
+        profile = {"id": name, "model": "offline/shop", "instructions": "You keep a shop.", "limits": dict(limits)}
         (agents / f"{name}.yaml").write_text(yaml.safe_dump(profile))
     settings = folder / "settings.yaml"
     settings.write_text(yaml.safe_dump({"channels": [{"id": CHANNEL, "url": url, "secret": SECRET, **channel}]}))

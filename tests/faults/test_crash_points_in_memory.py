@@ -103,3 +103,15 @@ async def test_two_deaths_at_one_point_spoil_nothing(town, point):
     await town.next_life(Death(point))
     await town.next_life()
     town.judge()
+
+
+async def test_a_process_that_dies_at_every_commit_fails_nobody_s_turn(town):
+    """A deployment that dies for reasons of its own: no turn is to blame while each of them gets on."""
+    jobs = [job("ana", f"ana-{number}", f"A{number}: charge", town.agent, queue_mode="followup") for number in range(6)]
+    for _ in jobs:
+        await town.life(Death(CrashPoint.COMMITTED), lambda insika, _: send(insika, jobs))
+        town.clock.advance(town.environment.lease_s + 1)
+    town.clock.advance(OUTLIVES_EVERYTHING_S)
+    await town.life(Death(), lambda insika, _: send(insika, jobs))
+    assert town.deaths == len(jobs)
+    town.judge(jobs, failures=())

@@ -174,7 +174,8 @@ def no_call_was_repeated(evidence: Evidence) -> None:
         else:
             assert call["state"] != "unknown"
             assert call["state"] != "done" or runs[key] >= 1
-        assert call["state"] != "not_run" or runs[key] == 0
+        # Of a call without effects nobody writes down that it began.
+        assert call["state"] != "not_run" or runs[key] == 0 or not call["side_effect"]
     keys = defaultdict(set)
     for run in evidence.runs:
         keys[run["turn_id"], run["call_id"]].add(run["key"])
