@@ -28,12 +28,12 @@ class Tail:
 
     def user(self, step: int, content: str, position: int | None = None) -> None:
         """`position` is the mailbox row whose text it is; None for the engine's own words."""
-        self._write(step, (Role.USER, content, None, None, False, 0), position)
+        self._write(step, (Role.USER.value, content, None, None, 0, 0), position)
 
     def assistant(self, step: int, message: Message) -> None:
         calls = message.tool_calls
         calls_json = tool_calls_json(calls) if calls else None
-        self._write(step, (Role.ASSISTANT, message.content, calls_json, None, False, len(calls)))
+        self._write(step, (Role.ASSISTANT.value, message.content, calls_json, None, 0, len(calls)))
 
     def close_batch(self, step: int, results: Sequence[CallResult]) -> None:
         """Record what is still missing from `results`, then write all results of the batch of `step`.
@@ -50,10 +50,10 @@ class Tail:
                     raise ValueError(f"call {call_id} of step {step} is open and no result was given for it")
                 content, failed = late.content, late.is_error
             left -= 1
-            self._write(step, (Role.TOOL, content, None, call_id, failed, left))
+            self._write(step, (Role.TOOL.value, content, None, call_id, int(failed), left))
 
     def _write(
-        self, step: int, said: tuple[Role, str, str | None, str | None, bool, int], position: int | None = None
+        self, step: int, said: tuple[str, str, str | None, str | None, int, int], position: int | None = None
     ) -> None:
         """`said`: role, content, tool_calls, tool_call_id, is_error, batch_open."""
         where = (self._session_id, self.seq, self._turn_id, self._epoch, step)
@@ -63,16 +63,8 @@ class Tail:
 
 def record(connection: sqlite3.Connection, turn_id: str, step: int, result: CallResult) -> bool:
     """Write how a call ended. False: it had ended before, or there is no such call."""
-    values = {
-        "turn_id": turn_id,
-        "step": step,
-        "index": result.index,
-        "call_id": result.call_id,
-        "state": result.state,
-        "result": result.content,
-        "is_error": result.is_error,
-        "halts": result.halts,
-    }
+    how = (result.state.value, result.content, int(result.is_error), int(result.halts))
+    values = (*how, turn_id, step, result.index, result.call_id)
     return connection.execute(sql("turns/record_result"), values).rowcount == 1
 
 

@@ -30,7 +30,7 @@ def commit(connection: sqlite3.Connection, fence: Fence, seen: Seen, turn: Commi
         "urgent": seen.urgent,
         "answers": 1 if turn.answer else 0,
         "deliveries": len(turn.deliveries),
-        "closes": bool(turn.results),
+        "closes": 1 if turn.results else 0,
     }
     row = connection.execute(sql("endings/fence_commit"), values).fetchone()
     if row is None:
@@ -47,7 +47,7 @@ def commit(connection: sqlite3.Connection, fence: Fence, seen: Seen, turn: Commi
     ended = {
         "turn_id": turn.turn_id,
         "outcome": turn.outcome,
-        "synthesized": turn.synthesized,
+        "synthesized": int(turn.synthesized),
         "route": turn.route,
         "timing": to_json(turn.timing),
     }
@@ -154,21 +154,7 @@ def _deliver(
 ) -> None:
     """Write the outbox rows; `lane_seq` is the position of the last of them."""
     for lane_pos, delivery in enumerate(deliveries, start=lane_seq - len(deliveries) + 1):
-        values = {
-            "id": f"msg_{os.urandom(16).hex()}",
-            "session_id": session_id,
-            "turn_id": turn_id,
-            "kind": delivery.kind,
-            "channel": delivery.channel,
-            "lane": delivery.lane,
-            "lane_pos": lane_pos,
-            "recipient": delivery.recipient,
-            "payload": to_json(delivery.payload),
-            "url": delivery.url,
-            "guarantee": delivery.guarantee,
-            "max_attempts": delivery.max_attempts,
-            "timeout_s": delivery.timeout_s,
-            "order_wait_s": delivery.order_wait_s,
-            "unique_key": delivery.unique_key,
-        }
-        connection.execute(sql("endings/insert_delivery"), values)
+        cause = (os.urandom(9).hex(), session_id, turn_id, delivery.kind, delivery.channel, delivery.lane, lane_pos)
+        sent = (delivery.recipient, to_json(delivery.payload), delivery.url, delivery.guarantee)
+        bounds = (delivery.max_attempts, delivery.timeout_s, delivery.order_wait_s, delivery.unique_key)
+        connection.execute(sql("endings/insert_delivery"), (*cause, *sent, *bounds))

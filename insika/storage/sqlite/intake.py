@@ -73,30 +73,12 @@ def cancel(connection: sqlite3.Connection, turn_id: str, request_id: str) -> Acc
         return Accepted(Verdict.DUPLICATE, session_id, turn_id, asked[1], TurnState(state))
     if TurnState(state) in TERMINAL:
         return None
-    placed = {
-        "session_id": session_id,
-        "position": mail_seq + 1,
-        "job_id": request_id,
-        "control": 1,
-        "digest": turn_id,
-        "turn_id": turn_id,
-        "cuts": turn_id,
-        "mode": "cancel",
-        "verdict": Verdict.CONTROL,
-        "key": None,
-        "text": "",
-        "debounce_ms": 0,
-        "debounce_max_ms": 0,
-        "agent": agent,
-        "channel": channel,
-        "recipient": recipient,
-        "origin": origin,
-        "customer": None,
-        "sent_at": None,
-    }
-    for statement in ("intake/place_control", "intake/remember_id", "intake/insert_mail"):
-        connection.execute(sql(statement), placed)
-    return Accepted(Verdict.CONTROL, session_id, turn_id, mail_seq + 1, TurnState(state))
+    position = mail_seq + 1
+    connection.execute(sql("intake/place_control"), {"session_id": session_id, "position": position, "cuts": turn_id})
+    connection.execute(sql("intake/remember_id"), (session_id, request_id, 1, turn_id, position, turn_id))
+    aim = (session_id, position, request_id, "cancel", None, "", Verdict.CONTROL.value, turn_id, turn_id)
+    connection.execute(sql("intake/insert_mail"), (*aim, 0, 0, agent, channel, recipient, origin, None, None))
+    return Accepted(Verdict.CONTROL, session_id, turn_id, position, TurnState(state))
 
 
 def reject(connection: sqlite3.Connection, raw: bytes, error: Mapping[str, Any], source: str) -> int:
@@ -127,37 +109,26 @@ def _place(
     mode = _mode(job, session_vars)
     key = job.key if job.takes_steers else None
     decision = _decide(job, mode, key, session)
+    position, turn_id = session.mail_seq + 1, decision.turn_id
     placed = {
         "session_id": session.id,
-        "position": session.mail_seq + 1,
+        "position": position,
         "cuts": decision.cuts,
         "merge_turn": decision.merge_turn,
         "merge_key": decision.merge_key,
         "waits_ms": decision.waits_ms,
         "vars": mapping.to_json(session_vars),
-        "job_id": job.job_id,
-        "control": 0,
-        "digest": job.digest,
-        "turn_id": decision.turn_id,
-        "mode": mode,
-        "key": key,
-        "text": job.text,
-        "verdict": decision.verdict,
-        "debounce_ms": job.debounce_ms,
-        "debounce_max_ms": job.debounce_max_ms,
-        "agent": job.agent,
-        "channel": job.channel,
-        "recipient": job.recipient,
-        "origin": job.origin,
-        "customer": job.customer,
-        "sent_at": None if job.sent_at is None else to_micros(job.sent_at),
     }
     connection.execute(sql("intake/place_job"), placed)
-    connection.execute(sql("intake/remember_id"), placed)
+    connection.execute(sql("intake/remember_id"), (session.id, job.job_id, 0, job.digest, position, turn_id))
+    address = (job.agent, job.channel, job.recipient, job.origin)
     if decision.verdict in _OWN_TURN:
-        connection.execute(sql("intake/insert_queued_turn"), placed)
-    connection.execute(sql("intake/insert_mail"), placed)
-    return Accepted(decision.verdict, session.id, decision.turn_id, session.mail_seq + 1)
+        connection.execute(sql("intake/insert_queued_turn"), (turn_id, session.id, position, *address))
+    message = (session.id, position, job.job_id, mode, key, job.text, decision.verdict.value, turn_id, decision.cuts)
+    sent_at = None if job.sent_at is None else to_micros(job.sent_at)
+    record = (job.debounce_ms, job.debounce_max_ms, *address, job.customer, sent_at)
+    connection.execute(sql("intake/insert_mail"), (*message, *record))
+    return Accepted(decision.verdict, session.id, turn_id, position)
 
 
 def _decide(job: AcceptJob, mode: str, key: str | None, session: _Session) -> _Decision:

@@ -14,41 +14,21 @@ from insika.storage.sqlite.queries import sql
 
 def open_call(connection: sqlite3.Connection, session_id: int, turn_id: str, key: ModelCallKey) -> bool:
     """False: that attempt was opened before."""
-    values = {
-        "session_id": session_id,
-        "turn_id": turn_id,
-        "step": key.step,
-        "attempt": key.attempt,
-        "purpose": key.purpose,
-        "model": key.model,
-    }
+    values = (turn_id, key.step, key.attempt, key.purpose, session_id, key.model)
     return connection.execute(sql("turns/open_model_call"), values).rowcount == 1
 
 
 def settle(connection: sqlite3.Connection, turn_id: str, call: SettledModelCall) -> None:
     """As measured, once; a row that is measured stays as it is."""
-    key, usage = call.key, call.usage
-    values = {
-        "turn_id": turn_id,
-        "step": key.step,
-        "attempt": key.attempt,
-        "purpose": key.purpose,
-        "state": call.state,
-        "input": usage.input,
-        "output": usage.output,
-        "cache_read": usage.cache_read,
-        "cache_write": usage.cache_write,
-    }
+    key = call.key
+    values = (call.state, *_parts(call.usage), turn_id, key.step, key.attempt, key.purpose)
     connection.execute(sql("turns/settle_model_call"), values)
 
 
 def estimate_open(connection: sqlite3.Connection, turn_id: str, estimate: Usage) -> None:
     """Settle as estimated what nobody will measure any more."""
-    values = {
-        "turn_id": turn_id,
-        "input": estimate.input,
-        "output": estimate.output,
-        "cache_read": estimate.cache_read,
-        "cache_write": estimate.cache_write,
-    }
-    connection.execute(sql("turns/estimate_open_model_calls"), values)
+    connection.execute(sql("turns/estimate_open_model_calls"), (*_parts(estimate), turn_id))
+
+
+def _parts(usage: Usage) -> tuple[int, int, int, int]:
+    return usage.input, usage.output, usage.cache_read, usage.cache_write

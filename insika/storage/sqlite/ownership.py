@@ -27,8 +27,8 @@ def claim(
         "session_id": session_id,
         "lease_id": lease_id,
         "lease_us": int(lease_s * 1_000_000),
-        "take_expired": take_expired,
-        "take_suspects": take_suspects,
+        "take_expired": int(take_expired),
+        "take_suspects": int(take_suspects),
     }
     row = connection.execute(sql("ownership/claim"), values).fetchone()
     if row is None:

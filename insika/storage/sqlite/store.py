@@ -1,6 +1,6 @@
 """The store on SQLite: every operation of the port, each handed whole to the writer's next group or to a reader.
 
-Nothing is decided here. Loading is a read: it sees everything that was committed before it was asked for.
+Nothing is decided here.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ class SqliteStore:
         )
 
     async def load(self, fence: ops.Fence, *, log_after: int = 0) -> rows.Loaded | None:
-        return await self.database.read(lambda connection: ownership.load(connection, fence, log_after))
+        # With the writes, not beside them: an owner loads between two writes, and then shares their group.
+        return await self.database.write(lambda connection: ownership.load(connection, fence, log_after))
 
     async def release(self, fence: ops.Fence, seen: ops.Seen, release: ops.Release) -> bool:
         return await self.database.write(lambda connection: ownership.release(connection, fence, seen, release))

@@ -26,30 +26,21 @@ def start(connection: sqlite3.Connection, fence: Fence, seen: Seen, turn: StartT
         "urgent": seen.urgent,
         "turn_id": turn.turn_id,
         "steerable_key": turn.steerable_key,
-        "merging": turn.merging,
+        "merging": int(turn.merging),
         "taken": len(turn.positions),
         "refused": len(turn.refused),
         "load_from": turn.load_from,
-        "started": True,
+        "started": 1,
     }
     row = connection.execute(sql("turns/fence_start"), values).fetchone()
     if row is None:
         return None
     log_seq, epoch = row
     first = log_seq - len(turn.positions) + 1
-    values = {
-        "turn_id": turn.turn_id,
-        "session_id": fence.session_id,
-        "position": turn.positions[0],
-        "agent": turn.agent,
-        "channel": turn.channel,
-        "recipient": turn.recipient,
-        "origin": turn.origin,
-        "profile_revision": turn.profile_revision,
-        "limits": to_json(turn.limits),
-        "started_seq": first,
-    }
-    if connection.execute(sql("turns/run_turn"), values).rowcount == 0:
+    place = (turn.turn_id, fence.session_id, turn.positions[0])
+    address = (turn.agent, turn.channel, turn.recipient, turn.origin)
+    begun = (*place, *address, turn.profile_revision, to_json(turn.limits), first)
+    if connection.execute(sql("turns/run_turn"), begun).rowcount == 0:
         raise Undo(None)  # it has ended, or is another session's
     tail = Tail(connection, fence.session_id, turn.turn_id, epoch, first)
     texts = mailbox.take(connection, fence.session_id, turn.positions, turn.turn_id, None)
@@ -73,7 +64,7 @@ def append(connection: sqlite3.Connection, fence: Fence, step: AppendStep) -> in
     log_seq, epoch = row
     insert = sql("turns/insert_call")
     for index, call in enumerate(step.calls):
-        announced = (call.call_id, call.name, to_json(call.arguments), call.side_effect)
+        announced = (call.call_id, call.name, to_json(call.arguments), int(call.side_effect))
         connection.execute(insert, (step.turn_id, step.step, index, fence.session_id, *announced))
     Tail(connection, fence.session_id, step.turn_id, epoch, log_seq).assistant(step.step, step.message)
     model_calls.settle(connection, step.turn_id, step.model_call)
@@ -132,8 +123,8 @@ def cross_boundary(connection: sqlite3.Connection, fence: Fence, seen: Seen, bou
         "absorbed": len(boundary.absorbed),
         "refused": len(boundary.refused),
         "added": added,
-        "takes_steers": boundary.takes_steers,
-        "nothing_unseen": boundary.nothing_unseen,
+        "takes_steers": int(boundary.takes_steers),
+        "nothing_unseen": int(boundary.nothing_unseen),
         "mail": seen.mail,
     }
     row = connection.execute(sql("turns/fence_boundary"), values).fetchone()

@@ -1,4 +1,3 @@
 UPDATE model_calls SET
-  state = 'estimated', settled_at = insika_now(),
-  input = :input, output = :output, cache_read = :cache_read, cache_write = :cache_write
-WHERE turn_id = :turn_id AND state = 'open'
+  state = 'estimated', input = ?, output = ?, cache_read = ?, cache_write = ?, settled_at = insika_now()
+WHERE turn_id = ? AND state = 'open'

@@ -1,4 +1,3 @@
 INSERT INTO model_calls (turn_id, step, attempt, purpose, session_id, agent, model, state, started_at)
-VALUES (:turn_id, :step, :attempt, :purpose, :session_id, (SELECT agent FROM turns WHERE id = :turn_id), :model, 'open',
-        insika_now())
+VALUES (?1, ?2, ?3, ?4, ?5, (SELECT agent FROM turns WHERE id = ?1), ?6, 'open', insika_now())
 ON CONFLICT DO NOTHING

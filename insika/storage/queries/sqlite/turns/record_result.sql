@@ -1,2 +1,2 @@
-UPDATE tool_calls SET state = :state, result = :result, is_error = :is_error, halts = :halts, ended_at = insika_now()
-WHERE turn_id = :turn_id AND step = :step AND idx = :index AND call_id = :call_id AND state IN ('announced', 'started')
+UPDATE tool_calls SET state = ?, result = ?, is_error = ?, halts = ?, ended_at = insika_now()
+WHERE turn_id = ? AND step = ? AND idx = ? AND call_id = ? AND state IN ('announced', 'started')
