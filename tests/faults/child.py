@@ -30,7 +30,7 @@ class Child:
     them."""
 
     def __init__(self, folder: Path, environment: Environment, name: str = "child", **options: Any) -> None:
-        self._folder = folder
+        self.folder = folder
         self._environment = environment
         self._options = options
         self._errors = folder / f"{name}.log"
@@ -53,7 +53,7 @@ class Child:
                 sys.executable,
                 "-m",
                 "tests.faults.process",
-                str(self._folder),
+                str(self.folder),
                 json.dumps(self._options),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
@@ -97,9 +97,9 @@ class Child:
 
     async def ends(self) -> int:
         """Its exit code; of a signal, minus its number."""
-        async with asyncio.timeout(PATIENCE_S):
-            await self._listening
-            return await self._process.wait()
+        done, _ = await asyncio.wait({self._listening}, timeout=PATIENCE_S)
+        assert done, f"it did not end; it told {self.told[-5:]} and logged {self.log}"
+        return await self._process.wait()
 
     def signal(self, number: signal.Signals) -> None:
         self._process.send_signal(number)

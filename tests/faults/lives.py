@@ -14,10 +14,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from actors.embedded import Embedded
+from actors.embedded import Embedded, Parts
 from actors.environment import Environment
-from insika.clock import ManualClock, SystemClock
-from insika.crash_points import CrashPoint
+from insika.clock import Clock, ManualClock, SystemClock
+from insika.crash_points import Crash, CrashPoint
 from insika.events import Event
 from tests.faults.shop import Gates, shop_parts
 from tests.faults.verdict import PATIENCE_S
@@ -59,12 +59,13 @@ async def live(
     clock: ManualClock,
     death: Death | None = None,
     gates_held: bool = False,
+    shop: Callable[[Path, Clock, Gates, Crash], Parts] = shop_parts,
 ) -> list[Event]:
     """One life, until `work` is done or death comes. Answers the events that were published in it."""
     death = death or Death()
     gates = Gates(held=gates_held)
     outside = asyncio.all_tasks()
-    insika = await Embedded.open(environment, shop_parts(folder, clock, gates, death))
+    insika = await Embedded.open(environment, shop(folder, clock, gates, death))
     death.cut_off = insika.store.database.close
     asyncio.get_running_loop().set_exception_handler(_without_the_dead)
 

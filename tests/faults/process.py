@@ -108,8 +108,8 @@ async def serve(folder: Path, options: Options) -> None:
         await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
             await working
-        working.cancel()
         say("draining")
+    working.cancel()
     telling.cancel()
     say("drained")
 

@@ -63,7 +63,7 @@ async def test_a_killed_process_spoils_nothing(tmp_path, environment, received, 
     async with await Embedded.open(environment, parts) as insika:
         await send(insika, story(agent))
     evidence = Evidence.gathered(tmp_path, received)
-    judge(evidence, story(agent), deaths=1, failures=MUST_FAIL)
+    judge(evidence, story(agent), gone=1, failures=MUST_FAIL)
     assert uncertain(evidence) == cut
     assert cut or point not in AROUND_THE_POST
 
@@ -87,5 +87,5 @@ async def test_two_processes_that_find_the_wreck_at_once_finish_it_together(tmp_
             await heirs[place % 2].send(job)
         await settled(tmp_path / "insika.db")
     evidence = Evidence.gathered(tmp_path, received)
-    judge(evidence, story(TWO_AT_ONCE), deaths=1, failures=MUST_FAIL)
+    judge(evidence, story(TWO_AT_ONCE), gone=1, failures=MUST_FAIL)
     assert uncertain(evidence) == cut

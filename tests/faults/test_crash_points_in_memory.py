@@ -43,7 +43,7 @@ class Town:
 
     def judge(self, jobs=None, failures=MUST_FAIL):
         evidence = Evidence.gathered(self.folder, self.received)
-        judge(evidence, jobs or story(self.agent), deaths=self.deaths, failures=failures)
+        judge(evidence, jobs or story(self.agent), gone=self.deaths, failures=failures)
         assert uncertain(evidence) == self.maybe_posted
         return evidence
 

@@ -37,7 +37,7 @@ async def test_what_was_received_before_a_kill_is_sent_again_only_at_an_operator
         async with await Embedded.open(environment, shop_parts(tmp_path, clock, Gates(held=False))) as insika:
             await send(insika, JOBS)
             evidence = Evidence.gathered(tmp_path, received)
-            judge(evidence, JOBS, deaths=1, failures=())
+            judge(evidence, JOBS, gone=1, failures=())
             (cut,) = uncertain(evidence)
             assert [each.id for each in received] == [cut]
             told = [event.data for event in insika.events.since(0) if event.type == "delivery_failed"]

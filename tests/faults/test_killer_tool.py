@@ -59,7 +59,7 @@ async def test_at_the_third_death_the_turn_fails_visibly_and_no_other_does(tmp_p
         failed = [event for event in insika.events.since(0) if event.type == "turn_failed"]
     assert [(event.session, event.data["error"]) for event in failed] == [("killer", "worker_lost")]
     evidence = Evidence.gathered(tmp_path, received)
-    judge(evidence, [*JOBS, NEXT], deaths=3, failures={"killer-1"})
+    judge(evidence, [*JOBS, NEXT], gone=3, failures={"killer-1"})
     assert json.loads(evidence.of_turn("killer-1")["error"])["type"] == "worker_lost"
     assert len([run for run in diary_entries(tmp_path, "tool") if run["tool"] == "bomb"]) == 3
     assert uncertain(evidence) == cut

@@ -70,7 +70,7 @@ async def paused_and_overtaken(folder, environment, received, point, clock, late
         child.signal(signal.SIGTERM)
         assert await child.ends() == 0
     evidence = Evidence.gathered(folder, received)
-    judge(evidence, JOBS, deaths=1, failures=())
+    judge(evidence, JOBS, gone=1, failures=())
     assert uncertain(evidence) == set()
     assert len(received) == 2
 
@@ -103,5 +103,5 @@ async def test_a_deliverer_that_slept_past_its_claim_sends_once_and_says_so_late
         await until(lambda: rows(tmp_path / "insika.db", state) == [{"state": "delivered"}], "for the late news")
         child.signal(signal.SIGTERM)
         assert await child.ends() == 0
-    judge(Evidence.gathered(tmp_path, received), JOBS[:1], deaths=0, failures=())
+    judge(Evidence.gathered(tmp_path, received), JOBS[:1], gone=0, failures=())
     assert len(received) == 1
