@@ -60,7 +60,7 @@ class Turns:
         with self._insika.events.subscribe() as events:
             async for event in events:
                 if event.type == EventType.TURN_FAILED:
-                    raise AssertionError(f"a turn failed: {event.data}")
+                    self._waiting.pop(event.turn_id).set_exception(RuntimeError(f"a turn failed: {event.data}"))
                 if event.type == EventType.TURN_COMPLETED:
                     self._waiting.pop(event.turn_id).set_result(None)
 

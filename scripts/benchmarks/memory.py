@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncGenerator, Mapping, Sequence
 
 from benchmarks.measure import Figure, Work, against
@@ -11,7 +12,7 @@ from insika.clock import SystemClock
 from insika.coordination.local import LocalEventStream
 from insika.crash_points import no_crash
 from insika.events import Event
-from insika.messages import ToolCall, Usage, assistant, tool_result, user
+from insika.messages import Role, ToolCall, Usage, assistant, tool_result, user
 from insika.ports import CallOutcome, Emit, Finished, ModelEvent, ModelRequest, TextDelta, ToolSpec, ToolTraits
 from insika.storage.rows import LogEntry
 from insika.turn.in_memory import InMemoryTurnLog, said_before
@@ -30,8 +31,8 @@ class StubModel:
         self._deltas = deltas
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        last = request.messages[-1].tool_call_id if request.messages else None
-        done = int(last.removeprefix("c")) + 1 if last is not None else 0
+        said_last = itertools.takewhile(lambda message: message.role is not Role.USER, reversed(request.messages))
+        done = sum(message.role is Role.TOOL for message in said_last)
         if done < self._calls:
             yield Finished(assistant("", ToolCall(f"c{done}", "add", {"a": done, "b": 2})), USAGE)
             return
