@@ -45,10 +45,6 @@ class Runtime:
     def busy(self) -> bool:
         return bool(self._running or self._waiting)
 
-    @property
-    def free_slots(self) -> int:
-        return self._slots - len(self._running)
-
     def start(self) -> None:
         self._keeper.start()
         self._ticker = asyncio.create_task(self._tick())
