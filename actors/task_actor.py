@@ -150,49 +150,20 @@ class TaskActor:
         except _NOT_STAGED as error:
             await self._endings.fail_queued(loaded, seen(loaded), begin, error)
             return False
-        limits = staged.identity.limits
-        texts = [row.text for row in begin.mail]
-        moved = load_from(loaded.log, texts, limits.context_budget)
-        seq = await self._store.start(
-            self._lease.fence,
-            seen(loaded),
-            StartTurn(
-                begin.turn_id,
-                tuple(row.position for row in begin.mail),
-                first.agent,
-                first.channel,
-                first.recipient,
-                first.origin,
-                staged.revision,
-                staged.limits,
-                ModelCallKey(1, 1, "answer", staged.identity.model),
-                first.key if limits.steer_max_messages > 0 else None,
-                begin.merging,
-                load_from=moved,
-            ),
-        )
+        moved = load_from(loaded.log, [row.text for row in begin.mail], staged.identity.limits.context_budget)
+        seq = await self._store.start(self._lease.fence, seen(loaded), _start(begin, staged, moved))
         if seq is None:
             raise Superseded
         self._world.crash(CrashPoint.TURN_STARTED)
         if moved is not None:
             self._log = tuple(entry for entry in self._log if entry.seq >= moved)
-        opening = tuple(
-            LogEntry(
-                seq - len(begin.mail) + 1 + place, begin.turn_id, self._lease.epoch, 0, user(row.text), row.position
-            )
-            for place, row in enumerate(begin.mail)
-        )
         emit = self._events(loaded, begin.turn_id, first.agent, 1)
-        if begin.steers_released:
-            emit(EventType.TURN_STEER_RELEASED, {"released_as": begin.turn_id, "count": len(begin.mail)})
-        if len(begin.mail) > 1 and not begin.steers_released:
-            emit(EventType.TURN_COALESCED, {"merged": len(begin.mail) - 1, "arrivals": len(begin.mail)})
-        emit(EventType.TURN_STARTED, {"revision": staged.revision})
+        _tell_start(emit, begin, staged)
+        opening = _opening(begin, seq, self._lease.epoch)
         state = state_from_log(begin.turn_id, (*self._log, *opening), (), (), fresh=True)
-        to = Addressee(first.agent, first.channel, first.recipient)
         taken = {row.position for row in begin.mail}
         left = replace(loaded, mail=tuple(row for row in loaded.mail if row.position not in taken))
-        return await self._run(left, staged, state, to, emit)
+        return await self._run(left, staged, state, Addressee(first.agent, first.channel, first.recipient), emit)
 
     async def _resume(self, loaded: Loaded) -> bool:
         turn = loaded.turn
@@ -233,3 +204,39 @@ class TaskActor:
         session = loaded.session
         scope = Scope(session.name, session.tenant, self._lease.epoch, turn_id, agent, attempt)
         return ScopedEvents(self._world.events, self._world.clock, scope)
+
+
+def _start(begin: Begin, staged: Staged, moved: int | None) -> StartTurn:
+    """Who answers, where to, and who may join: from the message that opens the turn."""
+    first = begin.mail[0]
+    return StartTurn(
+        begin.turn_id,
+        tuple(row.position for row in begin.mail),
+        first.agent,
+        first.channel,
+        first.recipient,
+        first.origin,
+        staged.revision,
+        staged.limits,
+        ModelCallKey(1, 1, "answer", staged.identity.model),
+        first.key if staged.identity.limits.steer_max_messages > 0 else None,
+        begin.merging,
+        load_from=moved,
+    )
+
+
+def _opening(begin: Begin, last_seq: int, epoch: int) -> tuple[LogEntry, ...]:
+    """The turn's first messages, as the start has just written them; `last_seq` is the last one's."""
+    first_seq = last_seq - len(begin.mail) + 1
+    return tuple(
+        LogEntry(first_seq + place, begin.turn_id, epoch, 0, user(row.text), row.position)
+        for place, row in enumerate(begin.mail)
+    )
+
+
+def _tell_start(emit: ScopedEvents, begin: Begin, staged: Staged) -> None:
+    if begin.steers_released:
+        emit(EventType.TURN_STEER_RELEASED, {"released_as": begin.turn_id, "count": len(begin.mail)})
+    elif len(begin.mail) > 1:
+        emit(EventType.TURN_COALESCED, {"merged": len(begin.mail) - 1, "arrivals": len(begin.mail)})
+    emit(EventType.TURN_STARTED, {"revision": staged.revision})
