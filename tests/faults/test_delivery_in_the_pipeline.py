@@ -98,7 +98,7 @@ async def test_answers_of_a_session_leave_in_order_through_refusals_and_deaths(t
     clock = clock_of_now()
     jobs = [job("ana", f"ana-{number}", f"A{number}", queue_mode="followup") for number in range(4)]
     async with LyingReceiver([answers(503), answers(200), answers(503), answers(200)]) as receiver:
-        environment = configured(tmp_path, receiver.url)
+        environment = configured(tmp_path, receiver.url, order_wait_s=10 * OUTLIVES_EVERYTHING_S)
         for count in (1, 3, 6):
 
             async def until_posted(insika, gates, count=count):
