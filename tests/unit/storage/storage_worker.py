@@ -1,7 +1,7 @@
 """One of several processes that own sessions on one file. It dies, or sleeps past its lease, where its dice say so.
 
-Usage: storage_worker.py PATH SEED. Ends with 0 when nothing is left to do. On its output: for each message that it could write,
-the session, the epoch of its own claim, and the message's place in the conversation.
+Usage: storage_worker.py PATH SEED. Ends with 0 when nothing is left to do. On its output: for each message that it
+could write, the session, the epoch of its own claim, and the message's place in the conversation.
 """
 
 from __future__ import annotations
