@@ -98,7 +98,7 @@ class Child:
     async def ends(self) -> int:
         """Its exit code; of a signal, minus its number."""
         done, _ = await asyncio.wait({self._listening}, timeout=PATIENCE_S)
-        assert done, f"it did not end; it told {self.told[-5:]} and logged {self.log}"
+        assert done, f"it did not end; {self._last}"
         return await self._process.wait()
 
     def signal(self, number: signal.Signals) -> None:
@@ -107,6 +107,10 @@ class Child:
     async def stopped(self) -> None:
         """Until it stands still, by SIGSTOP."""
         await until(lambda: _state(self._process.pid) == "T", f"for {self._process.pid} to stop")
+
+    @property
+    def _last(self) -> str:
+        return f"it told {[told['event'] for told in self.told[-5:]]} and logged {self.log[-1000:]}"
 
     async def _first(self, wanted: Callable[[Told], bool], after: int, what: str) -> Told:
         try:
@@ -117,10 +121,10 @@ class Child:
                             return told
                     after = len(self.told)
                     if self._ended:
-                        raise Gone(f"it ended with {self._process.returncode} before {what}: {self.log}")
+                        raise Gone(f"it ended with {self._process.returncode} before {what}; {self._last}")
                     await self._news.wait()
         except TimeoutError:
-            raise AssertionError(f"waited in vain for {what}; it told {self.told[-5:]} and logged {self.log}") from None
+            raise AssertionError(f"waited in vain for {what}; {self._last}") from None
 
     async def _listen(self) -> None:
         reader = self._process.stdout
