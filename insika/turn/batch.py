@@ -109,10 +109,12 @@ class BatchRunner:
             return CallResult(row.index, row.call_id, CallState.NOT_RUN, text, is_error=True)
         if row.state is CallState.ANNOUNCED and self._out_of_time():
             return _not_run(row, TurnTimeout.type)
+        if (refusal := self._toolbox.refuse(call)) is not None:
+            # One that had started was run by code that took these arguments: what came of it is not known.
+            state = CallState.NOT_RUN if row.state is CallState.ANNOUNCED else CallState.UNKNOWN
+            text = refusal.content if row.state is CallState.ANNOUNCED else sentences.UNKNOWN_OUTCOME
+            return CallResult(row.index, row.call_id, state, text, is_error=True)
         if effects and row.state is CallState.ANNOUNCED:
-            refusal = self._toolbox.refuse(call)
-            if refusal is not None:
-                return CallResult(row.index, row.call_id, CallState.NOT_RUN, refusal.content, is_error=True)
             self._log.may_start()
             await self._log.start_call(step, row.index)
         self._log.may_start()
@@ -140,8 +142,15 @@ def _not_run(row: CallRow, reason: str) -> CallResult:
 
 
 def closing_results(calls: tuple[CallRow, ...], reason: str) -> tuple[CallResult, ...]:
-    """What stands for the calls of a batch whose turn ends: results that exist, the unknown, and the not run."""
-    return tuple(_not_run(row, reason) for row in calls)
+    """What stands for the calls of a batch whose turn ends from outside: results that exist, the unknown, the not run,
+    and those of which nobody wrote down whether they had begun."""
+    return tuple(_closed(row, reason) for row in calls)
+
+
+def _closed(row: CallRow, reason: str) -> CallResult:
+    if row.state is CallState.ANNOUNCED and not row.side_effect:
+        return CallResult(row.index, row.call_id, CallState.NOT_RUN, sentences.given_up(reason), is_error=True)
+    return _not_run(row, reason)
 
 
 def _about(step: int, row: CallRow) -> Mapping[str, Any]:

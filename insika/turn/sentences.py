@@ -77,8 +77,17 @@ def not_run(reason: str) -> str:
     `reason` is the contract's error type of what came between (`tool_limit`, `tool_repetition`, `cancelled`,
     `interrupted`, `timeout`); with any other, the turn is said to have failed.
     """
-    because = _NOT_RUN_BECAUSE.get(reason, "the turn failed first")
-    return f"{MARK}This call was not run, because {because}. It had no effect."
+    return f"{MARK}This call was not run, because {_because(reason)}. It had no effect."
+
+
+def given_up(reason: str) -> str:
+    """The result of a call without effects in the world that has none: whether it was begun was never written down.
+    `reason` as for `not_run`."""
+    return f"{MARK}This call has no result, because {_because(reason)}. It may or may not have been begun."
+
+
+def _because(reason: str) -> str:
+    return _NOT_RUN_BECAUSE.get(reason, "the turn failed first")
 
 
 UNKNOWN_OUTCOME = (

@@ -236,3 +236,34 @@ async def test_an_outcome_that_times_out_without_effects_is_an_ordinary_error():
     (result,) = await batch.run()
 
     assert (result.state, result.content, result.is_error) == ("done", "too slow", True)
+
+
+@pytest.mark.parametrize("side_effect", [True, False])
+async def test_a_call_whose_arguments_do_not_fit_never_begins(side_effect):
+    batch = Batch("picky")
+    batch.tools.tools["picky"] = FakeTool(side_effect=side_effect, refuses="x: expected a number")
+    (result,) = await batch.run()
+
+    assert (result.state, result.is_error) == ("not_run", True)
+    assert "x: expected a number" in result.content
+    assert (batch.tools.ran, batch.log.started, batch.emit.events) == ([], [], [])
+
+
+async def test_what_had_started_and_is_refused_now_stays_unknown():
+    batch = Batch("put", states=[CallState.STARTED])
+    batch.tools.tools["put"] = FakeTool(side_effect=True, idempotent=True, refuses="x: expected a number")
+    (result,) = await batch.run()
+
+    assert (result.state, result.content) == ("unknown", sentences.UNKNOWN_OUTCOME)
+    assert batch.tools.ran == []
+
+
+def test_only_a_call_that_certainly_never_began_is_said_to_have_had_no_effect():
+    def row(index: int, *, side_effect: bool) -> CallRow:
+        return CallRow(1, index, f"c{index}", "tool", {}, side_effect, CallState.ANNOUNCED)
+
+    careful, harmless = closing_results((row(0, side_effect=True), row(1, side_effect=False)), "cancelled")
+
+    assert careful.content == sentences.not_run("cancelled")
+    assert harmless.content == sentences.given_up("cancelled")
+    assert "no effect" not in harmless.content
