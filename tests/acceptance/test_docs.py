@@ -1,7 +1,8 @@
 """Every page is a story that runs: files are written as shown, commands run as shown, and print what is shown.
 
 In a `console` block a line that begins with "$ " is run, in one shell for the whole page; what follows is its output,
-in which "…" stands for anything. A block whose first line is a comment with a file's name is written to that file.
+in which "…" stands for anything. A block whose first line is a comment with a file's name is written to that file; a
+Python file that no command of its page runs is run by itself, and must say nothing.
 """
 
 from __future__ import annotations
@@ -101,6 +102,10 @@ def test_the_page_does_what_it_shows(page: Path, tmp_path: Path) -> None:
                 printed = shell.run(command.line)
                 shown = "\n".join(command.expected)
                 assert matches(command.expected, printed), f"$ {command.line}\nshown:\n{shown}\nprinted:\n{printed}"
+        run = " ".join(command.line for _, block in blocks(page) for command in commands(block))
+        for script in sorted(tmp_path.glob("*.py")):
+            if script.stem not in run:
+                assert shell.run(f"python3 {script.name}").strip() == "", f"{script.name} of {page.name} said something"
     finally:
         shell.close()
 
