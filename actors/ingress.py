@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import structlog
+import uuid_utils
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
 from actors.configuration import Configuration
@@ -71,7 +72,8 @@ class Ingress:
             accept = await self._request(job, raw, message_id)
         except InvalidJob as error:
             return await self._keep(raw, error, source)
-        accepted = await _patiently(lambda: self._store.accept(accept.tried_anew(str(uuid.uuid4()))))
+        # Ids of turns begin with the time, so that the rows of new turns lie beside one another in every index.
+        accepted = await _patiently(lambda: self._store.accept(accept.tried_anew(str(uuid_utils.uuid7()))))
         self._crash(CrashPoint.ACCEPTED)
         self._tell(job, accepted)
         if accepted.verdict not in (Verdict.REJECTED, Verdict.DUPLICATE):

@@ -8,11 +8,11 @@ loads with the lease it holds. Who must never be stopped half-way is the store, 
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import Callable
 from dataclasses import replace
 
 import structlog
+import uuid_utils
 
 from actors.lease import Lease
 from actors.stage import Addressee, Staged
@@ -122,7 +122,7 @@ class TaskActor:
         """Do what comes next. True: the session is released."""
         if self._leaving():
             raise HandOver
-        move = next_move(loaded, lambda: str(uuid.uuid4()))
+        move = next_move(loaded, lambda: str(uuid_utils.uuid7()))
         match move:
             case LetGo(due_at):
                 released = await self._store.release(self._lease.fence, seen(loaded), Release(due_at))
