@@ -6,7 +6,7 @@ goes on with the revision it began with, whatever was applied since.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import structlog
@@ -50,6 +50,9 @@ class AgentDirectory:
 
     def current(self, agent: str) -> Agent | None:
         return self._current.get(agent)
+
+    def all_current(self) -> Collection[Agent]:
+        return self._current.values()
 
     async def frozen(self, revision: str) -> Agent | None:
         """The revision a turn began with; None if the store does not have it. Raises InvalidConfiguration for one

@@ -16,10 +16,13 @@ from actors.configuration import Configuration
 from actors.environment import Environment
 from actors.ingress import Ingress
 from actors.lease import LeaseKeeper
+from actors.references import log_what_is_missing
 from actors.runtime import Runtime
+from actors.samples.demo_agent import demo_profile
 from actors.stage import Stage
 from actors.sweeper import Sweeper
 from actors.world import World
+from insika.agents.profile import Profile
 from insika.clock import Clock, SystemClock
 from insika.coordination.local import LocalEventStream
 from insika.crash_points import Crash, no_crash
@@ -111,6 +114,7 @@ class Embedded:
     async def open(cls, environment: Environment, parts: Parts) -> Self:
         """Open the store (migrating it where that is needed) and read the configuration; nothing runs yet.
 
+        An agent that names a model or a tool which is not here is warned of and stays: other processes may have them.
         Raises InvalidConfiguration, or what opening the store raises."""
         await asyncio.to_thread(migrate, environment.database_file, parts.clock.now)
         store = SqliteStore.open(environment.database_file, parts.clock.now)
@@ -118,6 +122,7 @@ class Embedded:
         try:
             await embedded.configuration.apply_files(environment.settings, environment.agents_dir)
             await embedded.configuration.refresh()
+            log_what_is_missing(_written_by_users(embedded.configuration), parts.models, parts.tools)
         except BaseException:
             await store.close()
             raise
@@ -154,6 +159,12 @@ class Embedded:
 
     async def _expire_claims(self) -> int:
         return len(await sweep(self.outbox, self.events, self._clock))
+
+
+def _written_by_users(configuration: Configuration) -> list[Profile]:
+    """The sample agent stays in the store when its tools have made way for others; nobody needs to be told."""
+    sample = demo_profile().revision()
+    return [agent.profile for agent in configuration.agents.all_current() if agent.revision != sample]
 
 
 def egress_guard(environment: Environment) -> EgressGuard:

@@ -10,10 +10,13 @@ import click
 from actors.cli.json_views import revision_json
 from actors.cli.options import json_option
 from actors.cli.output import moment, print_json, print_table
+from actors.cli.parts import models_here, tools_here
 from actors.cli.running import open_store, run
-from actors.cli.validation import print_validation, tell_problems, validated
+from actors.cli.validation import Validated, print_validated, refuse_faulty, tell_warnings, validated
 from actors.cli.yaml_view import print_yaml
 from actors.configuration import Configuration
+from actors.environment import Environment, read_environment
+from actors.references import model_problems, tool_warnings
 from insika.agents.profile import Profile
 from insika.config_files import load_profile_file
 from insika.storage.rows import Revision
@@ -79,11 +82,13 @@ def show(id_: str, as_json: bool) -> None:
 def validate(context: click.Context, files: Sequence[Path], as_json: bool) -> None:
     """Check profiles, naming every mistake by its path. Nothing is applied.
 
+    A tool that does not exist here, among those of INSIKA_TOOLS or the sample tools, is warned of.
+
     \b
     Example:  insika agents validate agents/*.yaml
     """
-    checked = validated(files, load_profile_file)
-    print_validation(checked, as_json=as_json)
+    checked = _validated(files, read_environment())
+    print_validated(checked, as_json=as_json)
     context.exit(0 if all(one.valid for one in checked) else 1)
 
 
@@ -99,26 +104,29 @@ def apply(context: click.Context, files: Sequence[Path], as_json: bool) -> None:
     \b
     Example:  insika agents apply store-support.yaml
     """
-    checked = validated(files, load_profile_file)
-    faulty = [one for one in checked if not one.valid]
-    for one in faulty:
-        tell_problems(one)
-    if faulty:
-        click.echo("Nothing was applied.", err=True)
-        context.exit(1)
+    environment = read_environment()
+    checked = _validated(files, environment)
+    refuse_faulty(context, checked, as_json=as_json)
     profiles = [one.loaded for one in checked if one.loaded is not None]
-    changed = run(_apply(profiles))
+    changed = run(_apply(profiles, environment))
     if as_json:
-        print_json(
-            [
-                {"id": profile.id, "revision": profile.revision(), "changed": profile.id in changed}
-                for profile in profiles
-            ]
-        )
+        print_validated(checked, as_json=True, changed=[one.revision() for one in profiles if one.id in changed])
         return
-    for profile in profiles:
-        told = "changed" if profile.id in changed else "unchanged"
-        click.echo(f"{told}  {profile.id}, revision {profile.revision()[:12]}")
+    for one in checked:
+        if one.loaded is not None:
+            told = "changed" if one.id in changed else "unchanged"
+            click.echo(f"{told}  {one.id}, revision {one.loaded.revision()[:12]}")
+            tell_warnings(one)
+
+
+def _validated(files: Sequence[Path], environment: Environment) -> Sequence[Validated[Profile]]:
+    models, tools = models_here(), tools_here(environment)
+    return validated(
+        files,
+        load_profile_file,
+        problems=lambda profile: model_problems(profile, models),
+        warnings=lambda profile: tool_warnings(profile, tools),
+    )
 
 
 async def _current() -> Sequence[Revision]:
@@ -126,6 +134,6 @@ async def _current() -> Sequence[Revision]:
         return sorted(await store.current_profiles(), key=lambda row: row.name)
 
 
-async def _apply(profiles: Sequence[Profile]) -> list[str]:
-    async with open_store() as store:
+async def _apply(profiles: Sequence[Profile], environment: Environment) -> list[str]:
+    async with open_store(environment) as store:
         return await Configuration(store).apply_profiles(profiles, from_file=False)

@@ -13,16 +13,15 @@ import click
 from actors.cli.chat.lines import is_input
 from actors.cli.chat.screen import screen_and_lines
 from actors.cli.chat.talk import Talk
+from actors.cli.parts import models_here, tools_here
 from actors.cli.running import run
 from actors.configuration import Configuration
 from actors.embedded import Embedded, Parts
 from actors.environment import Environment, read_environment
-from actors.samples.demo_agent import DEMO, demo_profile, offline_models
-from actors.samples.demo_tools import demo_tools
+from actors.samples.demo_agent import DEMO, demo_profile
 from insika.ports import ModelRequest
 from insika.providers.offline import NOTICE, at_once
 from insika.storage.port import ConfigurationStore
-from insika.tools.registry import ToolRegistry, load_tools
 
 READING_PACE_S = 0.03
 
@@ -81,10 +80,8 @@ async def _chat(
 
 
 def _parts(environment: Environment) -> Parts:
-    """The sample tools are there as long as no others are named."""
-    tools = load_tools(environment.tools) if environment.tools else ToolRegistry(demo_tools())
     paced = sys.stdin.isatty()
-    return Parts(offline_models(_at_reading_pace if paced else at_once), tools)
+    return Parts(models_here(_at_reading_pace if paced else at_once), tools_here(environment))
 
 
 async def _at_reading_pace(request: ModelRequest, chunk: int, /) -> None:

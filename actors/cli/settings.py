@@ -10,7 +10,7 @@ from actors.cli.json_views import revision_json
 from actors.cli.options import json_option
 from actors.cli.output import moment, print_json
 from actors.cli.running import open_store, run
-from actors.cli.validation import print_validation, validated
+from actors.cli.validation import print_validated, refuse_faulty, validated
 from actors.cli.yaml_view import print_yaml
 from actors.configuration import OPERATOR
 from insika.config_files import load_settings_file
@@ -60,14 +60,15 @@ def validate(context: click.Context, file: Path, as_json: bool) -> None:
     Example:  insika settings validate settings.yaml
     """
     checked = validated([file], load_settings_file)
-    print_validation(checked, as_json=as_json)
+    print_validated(checked, as_json=as_json)
     context.exit(0 if all(one.valid for one in checked) else 1)
 
 
 @settings.command()
 @FILE
 @json_option
-def apply(file: Path, as_json: bool) -> None:
+@click.pass_context
+def apply(context: click.Context, file: Path, as_json: bool) -> None:
     """Put a settings file in force. Doing it again changes nothing.
 
     Running processes learn it within a second or so; turns that have begun go on with what they began with.
@@ -75,11 +76,13 @@ def apply(file: Path, as_json: bool) -> None:
     \b
     Example:  insika settings apply settings.yaml
     """
-    loaded = load_settings_file(file)
-    changed = run(_apply(loaded))
-    if as_json:
-        print_json({"file": str(file), "revision": loaded.revision(), "changed": changed})
-    else:
+    checked = validated([file], load_settings_file)
+    refuse_faulty(context, checked, as_json=as_json)
+    for loaded in [one.loaded for one in checked if one.loaded is not None]:
+        changed = run(_apply(loaded))
+        if as_json:
+            print_validated(checked, as_json=True, changed=[loaded.revision()] if changed else [])
+            return
         click.echo(f"{'changed' if changed else 'unchanged'}  settings, revision {loaded.revision()[:12]}")
 
 

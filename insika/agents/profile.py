@@ -32,7 +32,7 @@ def _is_id(value: str) -> str:
 
 def _is_model(value: str) -> str:
     if not _MODEL.fullmatch(value):
-        raise ValueError(f"must be provider/name, like anthropic/claude-sonnet-4-5, got {shown(value)}")
+        raise ValueError(f"must be provider/name, like offline/demo, got {shown(value)}")
     return value
 
 

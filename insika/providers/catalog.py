@@ -1,4 +1,4 @@
-"""Which provider speaks for a model reference such as `anthropic/claude-sonnet-4-5`."""
+"""Which provider speaks for a model reference such as `offline/demo`."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ class ModelCatalog:
         if not (provider and slash and model):
             raise _invalid(reference, "must be provider/model, such as offline/demo")
         if provider not in self._providers:
+            there = "there is" if len(self._providers) == 1 else "there are"
             known = ", ".join(self._providers) or "none"
-            raise _invalid(reference, f"there is no provider {provider!r}; there are: {known}")
+            raise _invalid(reference, f"there is no provider {provider!r} in this version; {there}: {known}")
         return self._providers[provider], model
 
 

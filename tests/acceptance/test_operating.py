@@ -131,11 +131,14 @@ def test_a_job_for_an_agent_that_comes_later_is_kept_and_requeued(shop: Folder) 
 
 
 def test_a_failed_turn_is_run_once_more_however_often_one_asks(shop: Folder) -> None:
-    shop.must("agents", "apply", str(shop.write("broken.yaml", "id: broken\nmodel: offline/nothing\n")))
+    (shop.path / "agents").mkdir()
+    shop.write("agents/broken.yaml", "id: broken\nmodel: offline/nothing\n")
+    shop.environment["INSIKA_AGENTS_DIR"] = "agents"
     running = worker(shop)
     failed = shop.must("send", "--session", "ana", "--agent", "broken", "order 1234?", "--json").json["turn_id"]
     wait_for(lambda: shop.must("turns", "show", failed, "--json").json["state"] == "failed", "a failed turn")
     assert running.signal(SIGTERM) == 0
+    assert "there is no script 'nothing'; there are: demo" in running.printed
     assert "there is no script 'nothing'" in shop.must("sessions", "show", "ana").out
     first = shop.must("sessions", "retry", "ana", "--json").json
     second = shop.must("sessions", "retry", "ana", "--json").json

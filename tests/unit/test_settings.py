@@ -191,7 +191,7 @@ def test_every_mistake_is_listed() -> None:
         "edge.chat_rate_window": "must be greater than 0, got 0",
         "chanels": "unknown key; did you mean channels?",
         "thinking": "is not enforced by this version of Insika; remove it",
-        "model_params.gpt": "must be provider/name, like anthropic/claude-sonnet-4-5, got 'gpt'",
+        "model_params.gpt": "must be provider/name, like offline/demo, got 'gpt'",
         "model_params.openai/gpt.temperature": "unknown key",
         "fallback_models": "must be a list, got null",
     }

@@ -78,6 +78,61 @@ def test_two_files_for_one_agent_are_a_mistake(shop: Any) -> None:
     assert shop.json("agents", "list") == []
 
 
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        ("openai/gpt-5", "there is no provider 'openai' in this version; there is: offline"),
+        ("offline/none", "there is no script 'none'; there are: demo"),
+    ],
+)
+def test_a_model_that_cannot_run_here_is_a_mistake(shop: Any, model: str, why: str) -> None:
+    shop.write("shop.yaml", f"id: shop\nmodel: {model}\n")
+    for command in ("validate", "apply"):
+        (checked,) = shop.json("agents", command, "shop.yaml", code=1)
+        assert checked["problems"] == [{"path": "model", "message": why}]
+        told = shop.run("agents", command, "shop.yaml")
+        assert (told.exit_code, f"shop.yaml: not valid\n  model: {why}\n" in told.stderr) == (1, True)
+    assert shop.json("agents", "list") == []
+
+
+def test_tools_that_are_not_here_are_warned_of(shop: Any) -> None:
+    shop.write("shop.yaml", SHOP + "tools_allow: [refund, x]\ntools_allow_groups: [order]\ntools_deny: [refnd]\n")
+    expected = {
+        "tools_allow.1": "no tool is called 'x' here",
+        "tools_allow_groups.0": "no tool is in a group called 'order' here; did you mean orders?",
+        "tools_deny.0": "no tool is called 'refnd' here; did you mean refund?",
+    }
+    for command in ("validate", "apply"):
+        (checked,) = shop.json("agents", command, "shop.yaml")
+        assert {warning["path"]: warning["message"] for warning in checked["warnings"]} == expected
+        told = shop.run("agents", command, "shop.yaml")
+        assert told.exit_code == 0
+        for path, why in expected.items():
+            assert f"  warning: {path}: {why}\n" in told.stderr
+
+
+def test_the_tools_that_are_named_are_those_a_profile_is_checked_against(shop: Any, monkeypatch: Any) -> None:
+    shop.write(
+        "pets.py", "from insika.tools.python_tools import tool\n\n@tool\ndef bark() -> str:\n    return 'woof'\n"
+    )
+    monkeypatch.setenv("INSIKA_TOOLS", "pets.py")
+    shop.write("shop.yaml", SHOP + "tools_allow: [bark, refund]\n")
+    (checked,) = shop.json("agents", "validate", "shop.yaml")
+    assert [warning["path"] for warning in checked["warnings"]] == ["tools_allow.1"]
+
+
+def test_checking_and_applying_answer_in_one_shape(shop: Any) -> None:
+    keys = ["file", "id", "valid", "changed", "revision", "problems", "warnings"]
+    shop.write("bad.yaml", "id: bad\n")
+    for group, file in (("agents", "shop.yaml"), ("settings", "settings.yaml")):
+        for command in ("validate", "apply"):
+            (checked,) = shop.json(group, command, file)
+            assert list(checked) == keys
+            assert checked["changed"] is (command == "apply")
+            (faulty,) = shop.json(group, command, "bad.yaml", code=1)
+            assert (list(faulty), faulty["valid"], faulty["changed"], faulty["revision"]) == (keys, False, False, None)
+
+
 def test_one_faulty_file_keeps_the_others_from_being_applied(shop: Any) -> None:
     shop.write("bad.yaml", "id: bad\n")
     told = shop.run("agents", "apply", "shop.yaml", "bad.yaml")
@@ -95,8 +150,9 @@ def test_validating_needs_no_database(command_line: Any) -> None:
 
 
 def test_settings_are_applied_once_and_shown_without_secrets(shop: Any) -> None:
-    assert shop.json("settings", "apply", "settings.yaml")["changed"] is True
-    assert shop.json("settings", "apply", "settings.yaml")["changed"] is False
+    (first,) = shop.json("settings", "apply", "settings.yaml")
+    (second,) = shop.json("settings", "apply", "settings.yaml")
+    assert (first["changed"], second["changed"], first["revision"]) == (True, False, second["revision"])
     shown = shop.json("settings", "show")
     assert shown["source"] == "operator"
     assert shown["applied_at"].endswith("Z")
