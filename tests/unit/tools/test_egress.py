@@ -210,7 +210,8 @@ def test_no_ipv4_address_reaches_further_inside_ipv6_than_by_itself(address):
 
 @given(st.ip_addresses(v=6))
 def test_no_ipv6_address_is_public_that_python_does_not_think_global(address):
-    assert reach_of(address) is not Reach.PUBLIC or address.is_global
+    # Of 6to4 addresses Pythons think differently from one patch release to the next; the test above judges those.
+    assert reach_of(address) is not Reach.PUBLIC or address.is_global or address.sixtofour is not None
 
 
 @given(st.text() | st.from_regex(r"https?://[0-9a-fx.\[\]:%@]*(:[0-9]*)?/.*"))
