@@ -12,6 +12,7 @@ from typing import Any
 
 from actors.agents import Agent
 from actors.configuration import Configuration
+from actors.tool_failures import ToolFailures
 from insika.agents.limits import TurnLimits
 from insika.agents.profile import Profile
 from insika.errors import InvalidConfiguration, ProviderFatal, UnknownAgent
@@ -107,6 +108,7 @@ class Stage:
             lambda name: self._allowed_now(profile.id, name),
             ToolContext(session.tenant, session.name, profile.id, turn_id, ""),
             limits.tool_timeout_s,
+            on_raised=ToolFailures(turn_id, session.name, profile.id),
         )
         return Staged(identity, agent.revision, limits.as_dict(), provider, toolbox)
 

@@ -55,7 +55,8 @@ class ScopedEvents:
             )
         )
         if type in _ENDINGS:
-            self._log.info(
+            log = self._log.warning if type == EventType.TURN_FAILED else self._log.info
+            log(
                 str(type),
                 turn_id=scope.turn_id,
                 session=scope.session,

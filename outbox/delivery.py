@@ -23,7 +23,7 @@ from outbox.event import overtook_event, settled_event
 from outbox.message import ClaimedDelivery
 from outbox.policy import RetryWaits, delivery_waits
 from outbox.signing import UnusableSecret, body_of, signature_headers
-from outbox.states import AttemptResult, Decision, Forbidden, NotSent, Waits, decide
+from outbox.states import AttemptResult, Decision, Failed, Forbidden, NotSent, Uncertain, Waits, decide
 from outbox.store import OutboxStore
 from outbox.webhook import CONNECT_S, Attempt
 
@@ -175,7 +175,10 @@ class Deliverer:
         if not written:
             log.warning("delivery_outcome_not_written", decision=type(decision).__name__, reason=reason)
             return
-        log.info("delivery_attempted", decision=type(decision).__name__, reason=reason)
+        ended_badly = isinstance(decision, Failed | Uncertain)
+        (log.warning if ended_badly else log.info)(
+            "delivery_attempted", decision=type(decision).__name__, reason=reason
+        )
         event = settled_event(delivery, decision, self._clock.now())
         if event is not None:
             self._events.publish(event)

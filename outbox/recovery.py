@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import structlog
+
 from insika.clock import Clock
 from insika.events import EventSink
 from outbox.delivery import Deliverer
@@ -13,6 +15,8 @@ from outbox.event import settled_event
 from outbox.message import DeliveryRow, DeliveryState
 from outbox.states import Delivered, Uncertain
 from outbox.store import OutboxStore
+
+_log = structlog.get_logger("insika.outbox")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,7 @@ async def sweep(store: OutboxStore, events: EventSink, clock: Clock) -> Sequence
     """End the claims that ran out, and tell of those that are uncertain now. Answers those alone."""
     uncertain = [row for row in await store.sweep_expired() if row.state is DeliveryState.UNCERTAIN]
     for row in uncertain:
+        _log.warning("delivery_uncertain", delivery_id=row.id, channel=row.channel, reason=row.reason)
         event = settled_event(row, Uncertain(row.reason or ""), clock.now())
         if event is not None:
             events.publish(event)

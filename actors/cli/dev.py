@@ -41,7 +41,8 @@ def dev(context: click.Context, agent: str | None, session: str) -> None:
     Example:  insika dev
               echo "where is order 1234?" | insika dev
     """
-    context.exit(run(_dev(agent, session), log_level="warning"))
+    # Who only works has nowhere else to tell of a turn; a chat shows each.
+    context.exit(run(_dev(agent, session), log_level="warning" if is_input() else "info"))
 
 
 async def _dev(agent: str | None, session: str) -> int:

@@ -49,7 +49,7 @@ Exit codes: 0 done, 1 failed, 2 used wrongly.
     type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
     envvar="INSIKA_LOG_LEVEL",
     show_envvar=True,
-    help="What is logged on standard error; absent: warnings while `dev` runs, else errors.",
+    help="What is logged on standard error; absent: info where `dev` only works, warning in its chat, else error.",
 )
 @click.pass_context
 def cli(context: click.Context, log_level: str | None) -> None:

@@ -10,7 +10,7 @@ import enum
 import functools
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from insika.messages import Halt, ToolCall
 from insika.text import clean_text, truncate
@@ -60,11 +60,27 @@ def refuse_call(tool: Tool, call: ToolCall) -> ToolOutcome | None:
     return None
 
 
+class OnRaised(Protocol):
+    def __call__(self, tool: str, call_id: str, error: BaseException, /) -> None:
+        """Hear of what a tool raised, which may quote anything. Must not raise."""
+        ...
+
+
+def nobody_hears(tool: str, call_id: str, error: BaseException, /) -> None:
+    return None
+
+
 async def run_tool(
-    tool: Tool, call: ToolCall, context: ToolContext, timeout_s: float, threads: ToolThreads | TurnThreads
+    tool: Tool,
+    call: ToolCall,
+    context: ToolContext,
+    timeout_s: float,
+    threads: ToolThreads | TurnThreads,
+    *,
+    on_raised: OnRaised = nobody_hears,
 ) -> ToolOutcome:
     """Check the arguments, run `tool` once, and give its outcome. `timeout_s` is the limit in seconds for a tool that
-    has none of its own.
+    has none of its own; `on_raised` hears of an exception before it becomes a text for the model.
 
     Raises nothing but the caller's own cancellation, which also cancels an async tool; a blocking one runs on alone.
     """
@@ -80,6 +96,7 @@ async def run_tool(
         content = sentences.UNKNOWN_OUTCOME if tool.side_effect else sentences.tool_timed_out(tool.name, limit_s)
         return ToolOutcome(OutcomeKind.TIMED_OUT, content, is_error=True)
     if isinstance(ended, Raised):
+        on_raised(tool.name, call.id, ended.error)
         return _failed(tool, _reason(ended.error))
     return _done(tool, ended.value)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from insika.messages import ToolCall
 from insika.ports import CallOutcome, ToolSpec
-from insika.tools.invoke import OutcomeKind, ToolOutcome, refuse_call, run_tool
+from insika.tools.invoke import OnRaised, OutcomeKind, ToolOutcome, nobody_hears, refuse_call, run_tool
 from insika.tools.registry import ToolRegistry
 from insika.tools.threads import ToolThreads, TurnThreads
 from insika.tools.tool import Tool, ToolContext
@@ -19,7 +19,7 @@ class TurnToolbox:
 
     `offered`: the names that the turn's frozen profile allows; one that is not in the registry any more is left out.
     `may_use` says whether a name is still allowed now, and is asked each time. `context` is the turn's; each call gets
-    it with its own id. `timeout_s` is for tools that have no limit of their own.
+    it with its own id. `timeout_s` is for tools that have no limit of their own. `on_raised` hears of what tools raise.
     """
 
     def __init__(  # noqa: PLR0917 - six, of which two are the process's and four the turn's
@@ -30,6 +30,8 @@ class TurnToolbox:
         may_use: Callable[[str], bool],
         context: ToolContext,
         timeout_s: float,
+        *,
+        on_raised: OnRaised = nobody_hears,
     ) -> None:
         self._tools = {name: tool for name in offered if (tool := registry.get(name)) is not None}
         self._specs = registry.specs(self._tools)
@@ -37,6 +39,7 @@ class TurnToolbox:
         self._may_use = may_use
         self._context = context
         self._timeout_s = timeout_s
+        self._on_raised = on_raised
 
     def specs(self) -> Sequence[ToolSpec]:
         return self._specs
@@ -65,7 +68,8 @@ class TurnToolbox:
         if tool is None:
             return _missing(call)
         context = dataclasses.replace(self._context, call_id=call.id)
-        return _as_port(await run_tool(tool, call, context, self._timeout_s, self._threads))
+        outcome = await run_tool(tool, call, context, self._timeout_s, self._threads, on_raised=self._on_raised)
+        return _as_port(outcome)
 
 
 def _missing(call: ToolCall) -> CallOutcome:

@@ -144,6 +144,7 @@ def test_without_a_terminal_or_a_pipe_it_works_until_it_is_told_to_stop(shop: Fo
     sent = shop.must("send", "--session", "ana", "--agent", "demo", "where is order 1234?", "--json").json
     wait_for(lambda: state(shop, sent["turn_id"]) == "completed", "the answer")
     assert worker.signal(SIGTERM) == 0
+    assert worker.printed.count('"event": "turn_completed"') == 1
 
 
 def test_lines_typed_while_the_agent_works_join_its_turn(hanging_shop: Folder) -> None:

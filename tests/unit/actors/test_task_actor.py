@@ -4,6 +4,7 @@ import itertools
 import json
 
 import pytest
+from structlog.testing import capture_logs
 
 from insika.messages import Role
 from insika.storage.rows import TurnState, Verdict
@@ -75,10 +76,13 @@ async def test_the_next_turn_sees_what_was_said(place_for):
 async def test_a_turn_that_fails_keeps_what_the_person_said_and_publishes_nothing(place_for):
     script = Script(rules=[Rule([Call("look", {"n": 1}), Fail("no \ud800 model", fatal=True)], when="^bad")])
     process = await place_for(script).process()
-    failing = await process.send("bad", channel=CHANNEL)
-    await process.idle()
-    await process.send("good", channel=CHANNEL)
-    await process.idle()
+    with capture_logs() as logs:
+        failing = await process.send("bad", channel=CHANNEL)
+        await process.idle()
+        await process.send("good", channel=CHANNEL)
+        await process.idle()
+    endings = [(line["log_level"], line["event"]) for line in logs if line["event"].startswith("turn_")]
+    assert endings == [("warning", "turn_failed"), ("info", "turn_completed")]
 
     turn = await process.turn(failing.turn_id)
     assert turn.state is TurnState.FAILED

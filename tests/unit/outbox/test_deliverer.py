@@ -6,6 +6,7 @@ import asyncio
 from datetime import UTC, datetime
 
 import pytest
+from structlog.testing import capture_logs
 
 from insika.clock import ManualClock
 from insika.crash_points import CrashPoint
@@ -117,13 +118,16 @@ async def test_what_did_not_arrive_is_told_with_its_reason(outbox, result, outco
     events = RecordedEvents()
     delivering, _ = deliverer(outbox, result, events=events)
     outbox.add("d1")
-    await delivering.run_once()
+    with capture_logs() as logs:
+        await delivering.run_once()
     assert events.told() == [
         (
             "delivery_failed",
             {"delivery_id": "d1", "channel": "web", "attempts": 1, "outcome": outcome, "reason": result.reason},
         )
     ]
+    (line,) = logs
+    assert (line["log_level"], line["delivery_id"], line["reason"]) == ("warning", "d1", result.reason)
     assert (await outbox.store.show("d1")).reason == result.reason
 
 
@@ -131,8 +135,10 @@ async def test_a_refusal_that_will_be_tried_again_is_not_told_as_a_failure(outbo
     events = RecordedEvents()
     delivering, _ = deliverer(outbox, Answered(503), events=events)
     outbox.add("d1")
-    await delivering.run_once()
+    with capture_logs() as logs:
+        await delivering.run_once()
     assert events.told() == []
+    assert [line["log_level"] for line in logs] == ["info"]
 
 
 @pytest.mark.parametrize("secrets", [(), ("whsec_",), ("whsec_a",)])

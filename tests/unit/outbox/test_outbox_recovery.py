@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from structlog.testing import capture_logs
 
 from outbox.delivery import Deliverer
 from outbox.message import DeliveryState
@@ -35,7 +36,9 @@ async def test_what_was_left_is_told_and_what_is_due_is_sent(outbox):
     for name in "abc":
         outbox.add(name, session=name)
     recovering, events, post = recovery(outbox, Answered(200), Answered(503), Unknown("timeout"))
-    assert await recovering == RecoveredDeliveries(sent=1, uncertain=2, pending=1)
+    with capture_logs() as logs:
+        assert await recovering == RecoveredDeliveries(sent=1, uncertain=2, pending=1)
+    assert [line["delivery_id"] for line in logs if line["event"] == "delivery_uncertain"] == ["left"]
     assert len(post.posted) == 3
     told = [(kind, data.get("outcome")) for kind, data in events.told()]
     assert sorted(told, key=str) == [

@@ -50,6 +50,26 @@ def test_it_is_what_the_loop_asks_for() -> None:
     assert [spec.name for spec in tools.specs()] == ["alpha"]
 
 
+async def test_what_a_tool_raises_is_heard_before_the_model_is_told() -> None:
+    @tool
+    async def broken() -> None:
+        raise LookupError("no such order")
+
+    heard: list[tuple[str, str, BaseException]] = []
+    tools = TurnToolbox(
+        ToolRegistry([broken, alpha]),
+        ToolThreads(),
+        ["broken", "alpha"],
+        lambda name: True,
+        TURN,
+        30,
+        on_raised=lambda name, call_id, error: heard.append((name, call_id, error)),
+    )
+    assert (await tools.run(ToolCall("c1", "broken"), 1)).is_error
+    assert not (await tools.run(ToolCall("c2", "alpha"), 1)).is_error
+    assert [(name, call_id, str(error)) for name, call_id, error in heard] == [("broken", "c1", "no such order")]
+
+
 def test_specs_are_in_one_order_and_leave_out_what_is_gone() -> None:
     assert [spec.name for spec in box(["gamma", "gone", "alpha"]).specs()] == ["alpha", "gamma"]
 
