@@ -23,16 +23,22 @@ from tests.faults.verdict import Evidence, delivering, every_conversation_is_val
 AROUND_THE_POST = (CrashPoint.DELIVERY_CLAIMED, CrashPoint.DELIVERY_SENT)
 WRITTEN = (
     CrashPoint.ACCEPTED,
-    CrashPoint.CLAIMED,
     CrashPoint.TURN_STARTED,
     CrashPoint.STEP_APPENDED,
     CrashPoint.CALL_STARTED,
     CrashPoint.CALL_RECORDED,
     CrashPoint.BOUNDARY_CROSSED,
     CrashPoint.COMMITTED,
-    CrashPoint.TURN_ENDED,
 )
-"""Right after something has become durable."""
+"""Right after something of a turn has become durable."""
+NOT_WRITTEN = (
+    CrashPoint.MODEL_ANSWERED,
+    CrashPoint.CALL_RAN,
+    CrashPoint.BATCH_RAN,
+    CrashPoint.ANSWER_READY,
+    CrashPoint.DELIVERY_SENT,
+)
+"""Right after something has happened that nothing tells of yet."""
 
 
 @pytest.fixture
@@ -55,8 +61,13 @@ async def killed(folder, environment, agent, point, nth):
     return delivering(folder / "insika.db")
 
 
-@pytest.mark.parametrize(("nth", "agent"), [(1, TWO_AT_ONCE), (2, ONE_AT_A_TIME)])
-@pytest.mark.parametrize("point", CrashPoint)
+@pytest.mark.parametrize(
+    ("point", "nth", "agent"),
+    [
+        *[(point, 1, TWO_AT_ONCE) for point in CrashPoint],
+        *[(point, 2, ONE_AT_A_TIME) for point in NOT_WRITTEN],
+    ],
+)
 async def test_a_killed_process_spoils_nothing(tmp_path, environment, received, point, nth, agent):
     cut = await killed(tmp_path, environment, agent, point, nth)
     parts = shop_parts(tmp_path, AheadClock(OUTLIVES_EVERYTHING_S), Gates(held=False))

@@ -11,7 +11,7 @@ from actors.receiver import Receiver
 from insika.crash_points import CrashPoint
 from tests.faults.lives import OUTLIVES_EVERYTHING_S, Death, clock_of_now, live
 from tests.faults.scenes import BOTH_WAYS, MUST_FAIL, send, story, tell
-from tests.faults.shop import SECRET, configured, job
+from tests.faults.shop import ONE_AT_A_TIME, SECRET, TWO_AT_ONCE, configured, job
 from tests.faults.verdict import Evidence, delivering, judge, uncertain
 
 AROUND_THE_POST = (CrashPoint.DELIVERY_CLAIMED, CrashPoint.DELIVERY_SENT)
@@ -89,7 +89,11 @@ async def test_only_around_its_post_is_a_delivery_uncertain(town, point):
 
 
 @pytest.mark.parametrize("second", CrashPoint)
-@pytest.mark.parametrize("first", [CrashPoint.CALL_RAN, CrashPoint.ANSWER_READY])
+@pytest.mark.parametrize(
+    ("town", "first"),
+    [(TWO_AT_ONCE, CrashPoint.CALL_RAN), (ONE_AT_A_TIME, CrashPoint.ANSWER_READY)],
+    indirect=["town"],
+)
 async def test_a_death_in_the_midst_of_recovery_spoils_nothing(town, first, second):
     await town.first_life(Death(first))
     await town.next_life(Death(second))
@@ -97,6 +101,7 @@ async def test_a_death_in_the_midst_of_recovery_spoils_nothing(town, first, seco
     town.judge()
 
 
+@pytest.mark.parametrize("town", [TWO_AT_ONCE], indirect=True)
 @pytest.mark.parametrize("point", CrashPoint)
 async def test_two_deaths_at_one_point_spoil_nothing(town, point):
     await town.first_life(Death(point))
