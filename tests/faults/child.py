@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from actors.environment import Environment
+from tests.faults.process import AGAIN, GO_ON
 from tests.faults.shop import as_variables
-from tests.faults.verdict import PATIENCE_S, until
+from tests.faults.verdict import PATIENCE_S, can_be_written, until
 
 Told = Mapping[str, Any]
 
@@ -107,6 +108,21 @@ class Child:
     async def stopped(self) -> None:
         """Until it stands still, by SIGSTOP."""
         await until(lambda: _state(self._process.pid) == "T", f"for {self._process.pid} to stop")
+
+    async def stopped_at_its_point(self) -> None:
+        """As `stopped`; and not within a write. Whoever is stopped there holds up everybody, until it goes on or is
+        killed: that is SQLite's lock, which no lease can break."""
+        await self.stopped()
+        while not can_be_written(self._environment.database_file):
+            self.signal(signal.SIGCONT)
+            await until(lambda: _state(self._process.pid) != "T")
+            self.signal(AGAIN)
+            await self.stopped()
+
+    def goes_on(self) -> None:
+        """From the point where it was stopped, or held."""
+        self.signal(GO_ON)
+        self.signal(signal.SIGCONT)
 
     @property
     def _last(self) -> str:

@@ -27,16 +27,19 @@ from tests.faults.lives import AheadClock
 from tests.faults.scenes import tell
 from tests.faults.shop import Gates, raw, shop_parts
 
+GO_ON, AGAIN = signal.SIGUSR1, signal.SIGUSR2
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`point`: where it sends itself `signal` when it comes there for the `nth` time; "" is nowhere. `ahead_s`: how far
-    its clock is ahead. `held`: tools and the model wait at their gates. `story`: tell the story by itself, with this
-    agent. `wait`: begin only when told to."""
+    """`point`: where `by` happens to it when it comes there for the `nth` time; "" is nowhere. By "SIGKILL" it dies; by
+    "SIGSTOP" it is stopped, with all its threads, until it is continued and told GO_ON (or AGAIN); by "hold" only its
+    event loop is held, until it is told GO_ON. `ahead_s`: how far its clock is ahead. `held`: tools and the model wait at
+    their gates. `story`: tell the story by itself, with this agent. `wait`: begin only when told to."""
 
     point: str = ""
     nth: int = 1
-    signal: str = "SIGKILL"
+    by: str = "SIGKILL"
     ahead_s: float = 0.0
     held: bool = False
     story: str = ""
@@ -53,7 +56,17 @@ class SelfInflicted:
     def __call__(self, point: CrashPoint, /) -> None:
         self._met[point] += 1
         if point == self._options.point and self._met[point] == self._options.nth:
-            os.kill(os.getpid(), signal.Signals[self._options.signal])
+            self._suffer()
+
+    def _suffer(self) -> None:
+        if self._options.by == "hold":
+            say("held", point=self._options.point)
+            signal.sigwait({GO_ON})
+            return
+        told = AGAIN
+        while told == AGAIN:
+            os.kill(os.getpid(), signal.Signals[self._options.by])
+            told = signal.sigwait({GO_ON, AGAIN})
 
 
 def say(kind: str, **fields: Any) -> None:
@@ -125,4 +138,5 @@ if __name__ == "__main__":
         processors=[structlog.processors.format_exc_info, structlog.processors.JSONRenderer()],
         logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
     )
+    signal.pthread_sigmask(signal.SIG_BLOCK, {GO_ON, AGAIN})
     asyncio.run(serve(Path(sys.argv[1]), Options(**json.loads(sys.argv[2]))))

@@ -46,29 +46,28 @@ async def receiver(received):
         yield receiver
 
 
-async def taken_over(folder, environment, clock):
-    """By this process, which ends what was begun. Answers how much was in the diary when it had."""
-    async with await Embedded.open(environment, shop_parts(folder, clock, Gates(held=False))):
-        await settled(folder / "insika.db")
+def diary(folder):
     return {kind: len(list(diary_entries(folder, kind))) for kind in ("tool", "request")}
 
 
-async def paused_and_overtaken(folder, environment, received, point, clock, late_requests):
-    async with Child(folder, environment, point=point, signal="SIGSTOP") as child:
-        child.command(take=JOBS[0])
-        await child.stopped()
-        before = await taken_over(folder, environment, clock)
-        child.signal(signal.SIGCONT)
-        await child.idle()
-        late = {kind: list(diary_entries(folder, kind))[count:] for kind, count in before.items()}
-        assert len(late["tool"]) == (1 if point is CrashPoint.CALL_STARTED else 0)
-        assert len(late["request"]) <= late_requests
-        assert not [told for told in child.told if told["event"] in ("turn_completed", "turn_failed")]
-        assert "session lost" in child.log
-        await child.send(JOBS[1])
-        await child.hears("delivery_delivered", session="ben")
-        child.signal(signal.SIGTERM)
-        assert await child.ends() == 0
+async def nothing_more_than_was_begun(stale, folder, before, point, late_requests):
+    """Of the process that has lost its session, once it runs again."""
+    stale.goes_on()
+    await stale.idle()
+    after = diary(folder)
+    assert after["tool"] - before["tool"] == (1 if point is CrashPoint.CALL_STARTED else 0)
+    assert after["request"] - before["request"] <= late_requests
+    assert not [told for told in stale.told if told["event"] in ("turn_completed", "turn_failed")]
+    assert "session lost" in stale.log
+
+
+async def all_well_in_the_end(folder, stale, received):
+    """It works on; and nothing that it did shows."""
+    await stale.send(JOBS[1])
+    await stale.hears("turn_completed", session="ben")
+    await settled(folder / "insika.db")
+    stale.signal(signal.SIGTERM)
+    assert await stale.ends() == 0
     evidence = Evidence.gathered(folder, received)
     judge(evidence, JOBS, gone=1, failures=())
     assert uncertain(evidence) == set()
@@ -78,30 +77,48 @@ async def paused_and_overtaken(folder, environment, received, point, clock, late
 @pytest.mark.parametrize("point", SOME)
 async def test_an_owner_that_slept_past_its_lease_does_nothing_more(tmp_path, receiver, received, point):
     environment = configured(tmp_path, receiver.url, lease_s=LEASE_S)
-    await paused_and_overtaken(tmp_path, environment, received, point, SystemClock(), late_requests=0)
+    async with Child(tmp_path, environment, point=point, by="SIGSTOP") as stale:
+        stale.command(take=JOBS[0])
+        await stale.stopped_at_its_point()
+        async with await Embedded.open(environment, shop_parts(tmp_path, SystemClock(), Gates(held=False))):
+            await settled(tmp_path / "insika.db")
+        await nothing_more_than_was_begun(stale, tmp_path, diary(tmp_path), point, late_requests=0)
+        await all_well_in_the_end(tmp_path, stale, received)
 
 
 @pytest.mark.parametrize("point", MID_TURN)
 async def test_an_owner_that_cannot_know_of_its_loss_writes_nothing_more(tmp_path, receiver, received, point):
-    """The other's clock is ahead, so that the lease looks good still to the one who has lost it."""
+    """The heir's clock is ahead, so that the lease still looks good to the one who has lost it; and the heir has loaded
+    the turn and is held there: nothing but the fence stands between the two."""
     environment = configured(tmp_path, receiver.url)
-    clock = AheadClock(OUTLIVES_EVERYTHING_S)
-    begun = point in (CrashPoint.TURN_STARTED, CrashPoint.BOUNDARY_CROSSED)
-    await paused_and_overtaken(tmp_path, environment, received, point, clock, late_requests=1 if begun else 0)
+    heir = Child(tmp_path, environment, "heir", wait=True, ahead_s=OUTLIVES_EVERYTHING_S, point="loaded", by="hold")
+    async with Child(tmp_path, environment, point=point, by="SIGSTOP") as stale, heir:
+        stale.command(take=JOBS[0])
+        await stale.stopped_at_its_point()
+        await heir.hears("waiting")
+        heir.command(go=True)
+        await heir.hears("held")
+        begun = point in (CrashPoint.TURN_STARTED, CrashPoint.BOUNDARY_CROSSED)
+        await nothing_more_than_was_begun(stale, tmp_path, diary(tmp_path), point, late_requests=int(begun))
+        heir.goes_on()
+        await heir.hears("turn_completed", session="ana")
+        await all_well_in_the_end(tmp_path, stale, received)
 
 
 @pytest.mark.parametrize("point", [CrashPoint.DELIVERY_CLAIMED, CrashPoint.DELIVERY_SENT])
 async def test_a_deliverer_that_slept_past_its_claim_sends_once_and_says_so_late(tmp_path, receiver, received, point):
     environment = configured(tmp_path, receiver.url)
     state = "SELECT state FROM outbox"
-    async with Child(tmp_path, environment, point=point, signal="SIGSTOP") as child:
-        child.command(take=JOBS[0])
-        await child.stopped()
-        await taken_over(tmp_path, environment, AheadClock(OUTLIVES_EVERYTHING_S))
+    async with Child(tmp_path, environment, point=point, by="SIGSTOP") as stale:
+        stale.command(take=JOBS[0])
+        await stale.stopped_at_its_point()
+        ahead = AheadClock(OUTLIVES_EVERYTHING_S)
+        async with await Embedded.open(environment, shop_parts(tmp_path, ahead, Gates(held=False))):
+            await settled(tmp_path / "insika.db")
         assert rows(tmp_path / "insika.db", state) == [{"state": "uncertain"}]
-        child.signal(signal.SIGCONT)
+        stale.goes_on()
         await until(lambda: rows(tmp_path / "insika.db", state) == [{"state": "delivered"}], "for the late news")
-        child.signal(signal.SIGTERM)
-        assert await child.ends() == 0
+        stale.signal(signal.SIGTERM)
+        assert await stale.ends() == 0
     judge(Evidence.gathered(tmp_path, received), JOBS[:1], gone=0, failures=())
     assert len(received) == 1

@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 import signal
-import sqlite3
-from contextlib import AsyncExitStack, closing
+from contextlib import AsyncExitStack
 
 import pytest
 
@@ -20,7 +19,7 @@ from actors.receiver import Receiver
 from tests.faults.child import Child, Gone
 from tests.faults.lives import OUTLIVES_EVERYTHING_S, AheadClock
 from tests.faults.shop import ONE_AT_A_TIME, SECRET, TWO_AT_ONCE, Gates, configured, job, shop_parts
-from tests.faults.verdict import BREATH_S, Evidence, delivering, judge, rows, settled, uncertain, until
+from tests.faults.verdict import BREATH_S, Evidence, can_be_written, delivering, judge, rows, settled, uncertain, until
 
 SESSIONS = 20
 JOBS_EACH = 7
@@ -89,8 +88,7 @@ class Pair:
 
 
 async def stop_outside_a_write(child, folder):
-    """Whoever is stopped within a write to the file holds up everybody, until it goes on or is killed: that is SQLite's
-    lock, which no lease can break."""
+    """See `Child.stopped_at_its_point`."""
     database = folder / "insika.db"
     while True:
         child.signal(signal.SIGSTOP)
@@ -99,15 +97,6 @@ async def stop_outside_a_write(child, folder):
             return
         child.signal(signal.SIGCONT)
         await until(lambda: can_be_written(database), "for it to end its write")
-
-
-def can_be_written(database):
-    with closing(sqlite3.connect(database, timeout=0.3, isolation_level=None)) as connection:
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError:
-            return False
-    return True
 
 
 def leases(folder):

@@ -52,6 +52,16 @@ async def until(holds: Callable[[], Any], what: str = "", *, unless: Callable[[]
         await asyncio.sleep(BREATH_S)
 
 
+def can_be_written(database: Path) -> bool:
+    """Whether nobody is within a write to the file, or will be out of it in a moment."""
+    with closing(sqlite3.connect(database, timeout=0.3, isolation_level=None)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return False
+    return True
+
+
 async def settled(database: Path, *, claims_too: bool = True) -> None:
     """Until nothing waits, runs or is owned, and no delivery is pending, nor, with `claims_too`, claimed."""
 
