@@ -104,9 +104,21 @@ class TaskActor:
             except Superseded:
                 continue
             except StoreUnavailable as error:
-                self._lease.may_start()
-                self._notes.warning("store unavailable", reason=error.message)
-                await asyncio.sleep(STORE_PAUSE_S)
+                await self._wait_for_the_store(error)
+
+    async def _wait_for_the_store(self, error: StoreUnavailable) -> None:
+        """Until it takes writes again. A store that can only be read would have this owner do again, each time in
+        vain, what it could not write."""
+        while True:
+            self._notes.warning("store unavailable", reason=error.message)
+            self._lease.may_start()
+            await asyncio.sleep(STORE_PAUSE_S)
+            try:
+                if not await self._store.confirm(self._lease.fence):
+                    raise LeaseLost("another worker has taken this session")
+                return
+            except StoreUnavailable as again:
+                error = again
 
     async def _load(self) -> Loaded:
         known = self._log[-1].seq if self._log else 0

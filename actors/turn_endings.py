@@ -115,7 +115,8 @@ class TurnEndings:
         match log.ended:
             case Answer() as answer:
                 self._world.crash(CrashPoint.COMMITTED)
-                self._world.wakes.delivery()
+                if log.delivers:
+                    self._world.wakes.delivery()
                 emit(
                     EventType.TURN_COMPLETED,
                     {

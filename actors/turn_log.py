@@ -37,7 +37,7 @@ class HandOver(Exception):
 
 class OwnedTurnLog:
     """`leaving` is asked at each boundary whether to hand the turn over. After the turn has ended, `released` tells
-    whether the lease went with it, `ended` what it ended with."""
+    whether the lease went with it, `delivers` whether there is something to deliver, `ended` what it ended with."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class OwnedTurnLog:
         self._mail: Sequence[Mail] = loaded.mail
         self._seen = seen(loaded)
         self._log_seq = loaded.session.log_seq
-        self.released = False
+        self.released = self.delivers = False
         self.ended: Answer | Failure | None = None
 
     def may_start(self) -> None:
@@ -99,6 +99,7 @@ class OwnedTurnLog:
         return seq
 
     async def commit(self, answer: Answer) -> None:
+        deliveries = self._address(answer)
         committed = await self._store.commit(
             self._lease.fence,
             self._seen,
@@ -107,7 +108,7 @@ class OwnedTurnLog:
                 answer.step,
                 answer.content,
                 answer.outcome,
-                self._address(answer),
+                deliveries,
                 answer.results,
                 answer.model_call,
                 answer.synthesized,
@@ -118,6 +119,7 @@ class OwnedTurnLog:
         if committed is None:
             raise Superseded
         self.released = committed.released
+        self.delivers = bool(deliveries)
         self.ended = answer
 
     async def fail(self, failure: Failure) -> None:

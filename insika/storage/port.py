@@ -135,6 +135,11 @@ class OwnerStore(Protocol):
 
     async def settle_mail(self, fence: Fence, seen: Seen, mail: SettleMail) -> bool: ...
 
+    async def confirm(self, fence: Fence) -> bool:
+        """Write nothing new under the lease, durably: the store takes writes again, and this is still the owner's. For
+        an owner that was left without an answer, before it does anything a second time."""
+        ...
+
     async def release(self, fence: Fence, seen: Seen, release: Release) -> bool: ...
 
     async def release_for_drain(self, fence: Fence, *, unknown_result: str, estimate: Usage) -> bool:

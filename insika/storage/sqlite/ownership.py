@@ -58,6 +58,11 @@ def load(connection: sqlite3.Connection, fence: Fence, log_after: int) -> Loaded
     )
 
 
+def confirm(connection: sqlite3.Connection, fence: Fence) -> bool:
+    fenced = {"session_id": fence.session_id, "lease_id": fence.lease_id}
+    return connection.execute(sql("ownership/confirm"), fenced).rowcount == 1
+
+
 def release(connection: sqlite3.Connection, fence: Fence, seen: Seen, release: Release) -> bool:
     values = {
         "session_id": fence.session_id,

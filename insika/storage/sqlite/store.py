@@ -71,6 +71,9 @@ class SqliteStore:
         # With the writes, not beside them: an owner loads between two writes, and then shares their group.
         return await self.database.write(lambda connection: ownership.load(connection, fence, log_after))
 
+    async def confirm(self, fence: ops.Fence) -> bool:
+        return await self.database.write(lambda connection: ownership.confirm(connection, fence))
+
     async def release(self, fence: ops.Fence, seen: ops.Seen, release: ops.Release) -> bool:
         return await self.database.write(lambda connection: ownership.release(connection, fence, seen, release))
 

@@ -203,3 +203,29 @@ async def test_a_store_that_refuses_for_ever_costs_a_few_tries_and_then_the_sess
         assert len(process.model.requests) < 100
         assert any("stuck" in entry["event"] for entry in log)
         await place.close()
+
+
+READS = frozenset({"load", "current_profiles", "current_settings", "next_due_at", "profile"})
+
+
+async def test_a_store_that_can_only_be_read_has_nothing_done_again_and_again(tmp_path):
+    """A full disk: what was loaded shows the same open batch each time, and its last result cannot be written."""
+    with capture_logs():
+        place = Place(tmp_path, Script([Call("look", {"n": 1}), Say("All done.")]))
+        process = await place.process(LIMITS)
+        refused = 0
+
+        async def read_only(when: str, operation: str) -> None:
+            nonlocal refused
+            if place.shop.count("look") and operation not in READS and refused < 12:
+                refused += 1
+                raise unavailable()
+
+        process.store.hook = read_only
+        await process.send("first", channel="web")
+        await process.finish()
+
+        assert refused == 12
+        assert place.shop.count("look") <= 2
+        assert await process.answers() == ["All done."]
+        await place.close()
