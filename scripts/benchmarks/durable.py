@@ -106,7 +106,7 @@ async def _compare(insika: Embedded, subject: Turns, at_once: int, turns: int) -
         round(statistics.median(rates), 1),
         round(floor * 1000, 3),
         round(p50 / floor, 2),
-        f"{at_once} at once, {processor_s / len(ours) * 1000:.2f} ms of processor time each; floor: three durable writes",
+        f"{at_once} at once, {processor_s / len(ours) * 1000:.2f} ms of processor each; floor: three durable writes",
     )
 
 
