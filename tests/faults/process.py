@@ -34,8 +34,8 @@ GO_ON, AGAIN = signal.SIGUSR1, signal.SIGUSR2
 class Options:
     """`point`: where `by` happens to it when it comes there for the `nth` time; "" is nowhere. By "SIGKILL" it dies; by
     "SIGSTOP" it is stopped, with all its threads, until it is continued and told GO_ON (or AGAIN); by "hold" only its
-    event loop is held, until it is told GO_ON. `ahead_s`: how far its clock is ahead. `held`: tools and the model wait at
-    their gates. `story`: tell the story by itself, with this agent. `wait`: begin only when told to."""
+    event loop is held, until it is told GO_ON. `ahead_s`: how far its clock is ahead. `held`: tools and the model wait
+    at their gates. `story`: tell the story by itself, with this agent. `wait`: begin only when told to."""
 
     point: str = ""
     nth: int = 1

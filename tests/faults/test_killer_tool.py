@@ -9,11 +9,10 @@ import json
 
 import pytest
 
-from actors.embedded import Embedded
 from actors.receiver import Receiver
 from tests.faults.child import Child
-from tests.faults.lives import OUTLIVES_EVERYTHING_S, AheadClock
-from tests.faults.shop import SECRET, Gates, configured, diary_entries, job, shop_parts
+from tests.faults.lives import OUTLIVES_EVERYTHING_S
+from tests.faults.shop import SECRET, configured, diary_entries, job
 from tests.faults.verdict import Evidence, delivering, judge, settled, uncertain
 
 EXIT_OF_A_KILLED_ONE = 137
@@ -53,11 +52,12 @@ async def test_at_the_third_death_the_turn_fails_visibly_and_no_other_does(tmp_p
         assert await third.ends() == EXIT_OF_A_KILLED_ONE
         assert not [told for told in third.told if told["event"] == "turn_failed"]
     cut = delivering(tmp_path / "insika.db")
-    parts = shop_parts(tmp_path, AheadClock(3 * OUTLIVES_EVERYTHING_S), Gates(held=False))
-    async with await Embedded.open(environment, parts) as insika:
+    async with Child(tmp_path, environment, "fourth", ahead_s=3 * OUTLIVES_EVERYTHING_S) as fourth:
+        await fourth.hears("ready")
         await settled(tmp_path / "insika.db")
-        failed = [event for event in insika.events.since(0) if event.type == "turn_failed"]
-    assert [(event.session, event.data["error"]) for event in failed] == [("killer", "worker_lost")]
+        await fourth.hears("turn_failed")
+        failed = [told for told in fourth.told if told["event"] == "turn_failed"]
+    assert [(told["session"], told["error"]) for told in failed] == [("killer", "worker_lost")]
     evidence = Evidence.gathered(tmp_path, received)
     judge(evidence, [*JOBS, NEXT], gone=3, failures={"killer-1"})
     assert json.loads(evidence.of_turn("killer-1")["error"])["type"] == "worker_lost"

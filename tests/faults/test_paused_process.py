@@ -33,6 +33,7 @@ MID_TURN = (
 )
 SOME = (CrashPoint.TURN_STARTED, CrashPoint.CALL_STARTED, CrashPoint.CALL_RECORDED, CrashPoint.ANSWER_READY)
 LEASE_S = 1.0
+OWNED = ("mailbox", "turns", "messages", "tool_calls", "model_calls", "outbox")
 
 
 @pytest.fixture
@@ -50,11 +51,22 @@ def diary(folder):
     return {kind: len(list(diary_entries(folder, kind))) for kind in ("tool", "request")}
 
 
-async def nothing_more_than_was_begun(stale, folder, before, point, late_requests):
+def written(folder):
+    """All that an owner can have written, but for the lease itself."""
+    tables = {table: rows(folder / "insika.db", f"SELECT * FROM {table}") for table in OWNED}
+    sessions = (
+        "SELECT id, due_at, mail_seq, log_seq, lane_seq, waiting, open_calls, turn_id, turn_key, deaths FROM sessions"
+    )
+    return tables | {"sessions": rows(folder / "insika.db", sessions)}
+
+
+async def nothing_more_than_was_begun(stale, folder, point, late_requests):
     """Of the process that has lost its session, once it runs again."""
+    before, stands = diary(folder), written(folder)
     stale.goes_on()
     await stale.idle()
     after = diary(folder)
+    assert written(folder) == stands
     assert after["tool"] - before["tool"] == (1 if point is CrashPoint.CALL_STARTED else 0)
     assert after["request"] - before["request"] <= late_requests
     assert not [told for told in stale.told if told["event"] in ("turn_completed", "turn_failed")]
@@ -82,7 +94,7 @@ async def test_an_owner_that_slept_past_its_lease_does_nothing_more(tmp_path, re
         await stale.stopped_at_its_point()
         async with await Embedded.open(environment, shop_parts(tmp_path, SystemClock(), Gates(held=False))):
             await settled(tmp_path / "insika.db")
-        await nothing_more_than_was_begun(stale, tmp_path, diary(tmp_path), point, late_requests=0)
+        await nothing_more_than_was_begun(stale, tmp_path, point, late_requests=0)
         await all_well_in_the_end(tmp_path, stale, received)
 
 
@@ -99,7 +111,7 @@ async def test_an_owner_that_cannot_know_of_its_loss_writes_nothing_more(tmp_pat
         heir.command(go=True)
         await heir.hears("held")
         begun = point in (CrashPoint.TURN_STARTED, CrashPoint.BOUNDARY_CROSSED)
-        await nothing_more_than_was_begun(stale, tmp_path, diary(tmp_path), point, late_requests=int(begun))
+        await nothing_more_than_was_begun(stale, tmp_path, point, late_requests=int(begun))
         heir.goes_on()
         await heir.hears("turn_completed", session="ana")
         await all_well_in_the_end(tmp_path, stale, received)
