@@ -141,13 +141,19 @@ class Embedded:
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
-        """Drain: turns come to their next boundary or answer, deliveries under way are settled."""
+        """Drain: within the drain time turns come to their next boundary or answer, and deliveries under way to their
+        end. What takes longer is handed over, or cut and told as uncertain."""
         self._stop.set()
         self._ring.ring()
-        await self.runtime.drain(self._environment.drain_s)
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(self.runtime.drain(self._environment.drain_s), self._end_tasks())
         await self._resources.aclose()
         await self.store.close()
+
+    async def _end_tasks(self) -> None:
+        _, late = await asyncio.wait(self._tasks, timeout=self._environment.drain_s)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def recover_deliveries(self) -> RecoveredDeliveries:
         """Send what is due and settle what a dead process left, once."""

@@ -1,15 +1,24 @@
-"""What a whole process says when it is opened."""
+"""What a whole process says when it is opened, and how it ends."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
 from actors.embedded import Embedded, Parts
-from actors.environment import read_environment
+from actors.environment import Environment, read_environment
 from actors.samples.demo_agent import demo_profile, offline_models
+from insika.clock import SystemClock
+from insika.storage.sqlite.store import SqliteStore
+from outbox.sqlite_store import SqliteOutboxStore
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+PATIENCE_S = 30.0
+"""Only a process that hangs takes as long as that."""
 
 
 async def opened(path: Path) -> list[tuple[str, str, str]]:
@@ -35,3 +44,40 @@ async def test_an_agent_that_names_what_is_not_here_is_warned_of_and_the_process
     monkeypatch.setenv("INSIKA_AGENTS_DIR", "agents")
     (tmp_path / "agents" / "shop.yaml").write_text("id: shop\nmodel: openai/gpt-5\ntools_deny: [refnd]\n")
     assert await opened(tmp_path) == [("shop", "model", "warning"), ("shop", "tools_deny.0", "warning")]
+
+
+async def test_a_receiver_that_hangs_holds_no_process_up_beyond_its_drain(tmp_path: Path) -> None:
+    reached, gone = asyncio.Event(), asyncio.Event()
+
+    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        reached.set()
+        await gone.wait()
+        writer.close()
+
+    server = await asyncio.start_server(hang, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+    settings = tmp_path / "settings.yaml"
+    settings.write_text(f"channels: [{{id: web, url: '{url}', secret: {SECRET}, timeout_s: 600}}]\n")
+    environment = Environment(
+        database_url=f"sqlite:///{tmp_path / 'insika.db'}",
+        settings=settings,
+        egress_allow_http=True,
+        egress_allow_private=True,
+        drain_s=0,
+    )
+    with capture_logs():
+        embedded = await Embedded.open(environment, Parts(offline_models()))
+        await embedded.configuration.apply_profiles([demo_profile()], from_file=False)
+        async with asyncio.timeout(PATIENCE_S):
+            async with embedded:
+                job = {"session": "ana", "agent": "demo", "text": "hello", "id": "m1", "channel": "web"}
+                await embedded.ingress.take(json.dumps(job).encode())
+                await reached.wait()
+    gone.set()
+    server.close()
+
+    store = SqliteStore.open(environment.database_file, SystemClock().now)
+    (row,) = await SqliteOutboxStore(store.database).list()
+    await store.close()
+    assert (row.state, row.attempts) == ("uncertain", 1)
