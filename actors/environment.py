@@ -5,6 +5,7 @@ Only their shape is checked here; nothing is opened or connected. Secrets do not
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import unquote, urlsplit
@@ -14,9 +15,11 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from insika.channels import signing_secret
 from insika.errors import InvalidConfiguration
-from insika.parsing import validation_problems
+from insika.parsing import did_you_mean, validation_problems
 
 _PREFIX = "INSIKA_"
+_READ_ELSEWHERE = ("INSIKA_LOG_LEVEL",)
+"""By the command line, before anything else."""
 
 
 def sqlite_file(url: str) -> Path:
@@ -80,6 +83,16 @@ class Environment(BaseSettings):
     @property
     def database_file(self) -> Path:
         return sqlite_file(self.database_url)
+
+
+def unknown_variables(names: Iterable[str]) -> Sequence[tuple[str, str]]:
+    """Those that look as if they were meant for Insika and are not read by it, each with a guess at what was meant."""
+    known = [_PREFIX + name.upper() for name in Environment.model_fields] + list(_READ_ELSEWHERE)
+    return [
+        (name, f"is not a variable that Insika reads{did_you_mean(name.upper(), known)}")
+        for name in sorted(names)
+        if name.upper().startswith(_PREFIX) and name.upper() not in known
+    ]
 
 
 def read_environment() -> Environment:

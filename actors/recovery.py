@@ -23,11 +23,13 @@ from outbox.webhook import Webhook
 @dataclass(frozen=True, slots=True)
 class Recovered:
     """`sent`: deliveries that went out now; `uncertain`: those of which nobody knows any more whether they did;
-    `pending`: those left for a later try; `woken`: sessions that are due and that nobody owned."""
+    `pending`: those left for a later try; `sending`: those whose sender's claim has not run out; `woken`: sessions that
+    are due and that nobody owned."""
 
     sent: int
     uncertain: int
     pending: int
+    sending: int
     woken: int
 
 
@@ -45,4 +47,4 @@ async def recover(store: Store, outbox: OutboxStore, environment: Environment) -
     async with Webhook(egress_guard(environment), clock) as webhook:
         deliverer = Deliverer(outbox, webhook, secrets, clock, events)
         deliveries = await recover_deliveries(outbox, deliverer, events, clock)
-    return Recovered(deliveries.sent, deliveries.uncertain, deliveries.pending, woken)
+    return Recovered(deliveries.sent, deliveries.uncertain, deliveries.pending, deliveries.sending, woken)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
@@ -64,7 +64,7 @@ class Event(NamedTuple):
             **self.data,
             "type": str(self.type),
             "seq": self.seq,
-            "at": self.at.isoformat(),
+            "at": self.at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
             "turn_id": self.turn_id,
             "session": self.session,
             "agent": self.agent,

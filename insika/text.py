@@ -16,6 +16,12 @@ _LONGEST_CLUSTER = 32
 """Code points to step back at most, so that a text of nothing but combining marks is still cut, not emptied."""
 
 
+def counted(count: float, what: str) -> str:
+    """`1 message`, `2 messages`, `0.5 seconds`."""
+    number = str(count) if isinstance(count, int) else f"{count:g}"
+    return f"{number} {what}" if count == 1 else f"{number} {what}s"
+
+
 def clean_text(text: str) -> str:
     """`text` with NUL and lone surrogates replaced by U+FFFD, one for each; a pair of surrogates becomes the
     character it stands for. Everything else is kept as it is. Cleaning twice changes nothing more."""

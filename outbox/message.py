@@ -54,7 +54,8 @@ class ClaimedDelivery:
 @dataclass(frozen=True, slots=True)
 class DeliveryRow:
     """One delivery as it stands. `reason` tells why the last attempt did not deliver it; `due_at` counts only while
-    it is pending, `claimed_at` is its last claim. `payload` holds what was said: show it, never log it."""
+    it is pending; `claimed_at` is its last claim, which runs or ran until `claim_until`. `payload` holds what was said:
+    show it, never log it."""
 
     id: str
     state: DeliveryState
@@ -75,3 +76,4 @@ class DeliveryRow:
     due_at: datetime
     claimed_at: datetime | None
     settled_at: datetime | None
+    claim_until: datetime | None

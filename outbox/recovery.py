@@ -21,11 +21,13 @@ _log = structlog.get_logger("insika.outbox")
 
 @dataclass(frozen=True, slots=True)
 class RecoveredDeliveries:
-    """`sent` were delivered by this recovery, `uncertain` became so by it, `pending` are left for later tries."""
+    """`sent` were delivered by this recovery, `uncertain` became so by it, `pending` are left for later tries,
+    `sending` are claimed by a process whose claim has not run out: it is sending them, or has died just now."""
 
     sent: int
     uncertain: int
     pending: int
+    sending: int
 
 
 async def sweep(store: OutboxStore, events: EventSink, clock: Clock) -> Sequence[DeliveryRow]:
@@ -52,8 +54,11 @@ async def recover_deliveries(
             sent += isinstance(decision, Delivered)
             uncertain += isinstance(decision, Uncertain)
 
-    async with asyncio.TaskGroup() as group:
-        for _ in range(at_once):
-            group.create_task(drain())
+    # What is being sent when the store goes away is seen to its end, before anybody is told that it went.
+    for ended in await asyncio.gather(*(drain() for _ in range(at_once)), return_exceptions=True):
+        if isinstance(ended, BaseException):
+            raise ended
     counts = await store.counts()
-    return RecoveredDeliveries(sent, len(swept) + uncertain, counts[DeliveryState.PENDING])
+    return RecoveredDeliveries(
+        sent, len(swept) + uncertain, counts[DeliveryState.PENDING], counts[DeliveryState.DELIVERING]
+    )

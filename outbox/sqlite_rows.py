@@ -51,4 +51,5 @@ def delivery_row(row: tuple[Any, ...]) -> DeliveryRow:
         due_at=from_micros(row[16]),
         claimed_at=from_micros_or_none(row[17]),
         settled_at=from_micros_or_none(row[18]),
+        claim_until=from_micros_or_none(row[19]),
     )

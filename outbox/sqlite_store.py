@@ -69,9 +69,9 @@ class SqliteOutboxStore:
             now = _now(connection)
             not_before = (claimed_at or 0) + _micros(RESEND_GUARD_S)
             if now < not_before and not force:
+                may_arrive = ", and that request may still arrive" if state == DeliveryState.UNCERTAIN else ""
                 return NotResent(
-                    f"delivery {delivery_id} was last tried less than {RESEND_GUARD_S / 60:g} minutes ago, and that "
-                    "request may still arrive; wait, or force it",
+                    f"delivery {delivery_id} was last tried less than {RESEND_GUARD_S / 60:g} minutes ago{may_arrive}",
                     from_micros(not_before),
                 )
             position = self._next_position(connection, session_id, lane)
@@ -89,6 +89,10 @@ class SqliteOutboxStore:
     async def show(self, delivery_id: str) -> DeliveryRow | None:
         rows = await self._database.read(lambda connection: self._list(connection, delivery_id=delivery_id))
         return rows[0] if rows else None
+
+    async def ids(self, prefix: str, limit: int) -> Sequence[str]:
+        found = await self._database.read(lambda connection: self._rows(connection, "ids", prefix=prefix, limit=limit))
+        return [str(delivery_id) for (delivery_id,) in found]
 
     async def counts(self) -> Mapping[DeliveryState, int]:
         counted = await self._database.read(lambda connection: self._rows(connection, "counts"))

@@ -68,6 +68,10 @@ class OutboxStore(Protocol):
 
     async def show(self, delivery_id: str) -> DeliveryRow | None: ...
 
+    async def ids(self, prefix: str, limit: int) -> Sequence[str]:
+        """The ids that begin with `prefix`, in their order."""
+        ...
+
     async def counts(self) -> Mapping[DeliveryState, int]:
         """How many rows there are in each state, zero included."""
         ...

@@ -7,15 +7,17 @@ from pathlib import Path
 
 import click
 
-from actors.cli.json_views import revision_json
+from actors.cli.json_views import applied_by, revision_json
+from actors.cli.lazy import Group
 from actors.cli.options import json_option
 from actors.cli.output import moment, print_json, print_table
 from actors.cli.parts import models_here, tools_here
-from actors.cli.running import open_store, run
+from actors.cli.refusals import NotFound
+from actors.cli.running import environment_here, open_store, run
 from actors.cli.validation import Validated, print_validated, refuse_faulty, tell_warnings, validated
 from actors.cli.yaml_view import print_yaml
 from actors.configuration import Configuration
-from actors.environment import Environment, read_environment
+from actors.environment import Environment
 from actors.references import model_problems, tool_warnings
 from insika.agents.profile import Profile
 from insika.config_files import load_profile_file
@@ -24,7 +26,7 @@ from insika.storage.rows import Revision
 FILES = click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 
 
-@click.group()
+@click.group(cls=Group)
 def agents() -> None:
     """Agents: what each is, which tools it may call, and what bounds it.
 
@@ -47,10 +49,7 @@ def list_(as_json: bool) -> None:
         return
     print_table(
         ["agent", "model", "revision", "applied", "by"],
-        [
-            (row.name, str(row.data.get("model")), row.revision[:12], moment(row.at), row.source.partition(":")[0])
-            for row in rows
-        ],
+        [(row.name, str(row.data.get("model")), row.revision[:12], moment(row.at), applied_by(row)) for row in rows],
         whole=("agent", "revision", "applied"),
         empty="No agents. Write a profile, then: insika agents apply FILE",
     )
@@ -67,11 +66,11 @@ def show(id_: str, as_json: bool) -> None:
     """
     row = next((row for row in run(_current()) if row.name == id_), None)
     if row is None:
-        raise click.ClickException(f"there is no agent {id_!r}; `insika agents list` shows those there are")
+        raise NotFound(f"there is no agent {id_!r}; `insika agents list` shows those there are")
     if as_json:
         print_json({"id": row.name, **revision_json(row), "profile": dict(row.data)})
         return
-    click.echo(f"# revision {row.revision[:12]}, applied {moment(row.at)} by {row.source.partition(':')[0]}")
+    click.echo(f"# revision {row.revision[:12]}, applied {moment(row.at)} by {applied_by(row)}")
     print_yaml(dict(row.data))
 
 
@@ -87,7 +86,7 @@ def validate(context: click.Context, files: Sequence[Path], as_json: bool) -> No
     \b
     Example:  insika agents validate agents/*.yaml
     """
-    checked = _validated(files, read_environment())
+    checked = _validated(files, environment_here())
     print_validated(checked, as_json=as_json)
     context.exit(0 if all(one.valid for one in checked) else 1)
 
@@ -104,7 +103,7 @@ def apply(context: click.Context, files: Sequence[Path], as_json: bool) -> None:
     \b
     Example:  insika agents apply store-support.yaml
     """
-    environment = read_environment()
+    environment = environment_here()
     checked = _validated(files, environment)
     refuse_faulty(context, checked, as_json=as_json)
     profiles = [one.loaded for one in checked if one.loaded is not None]

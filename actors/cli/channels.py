@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from actors.cli.lazy import Group
 from actors.cli.options import json_option
 from actors.cli.output import print_json, print_table
 from actors.cli.running import open_store, run
@@ -11,7 +12,7 @@ from insika.channels import Channel, redacted_url
 from insika.settings import load_settings
 
 
-@click.group()
+@click.group(cls=Group)
 def channels() -> None:
     """Where answers can be delivered.
 

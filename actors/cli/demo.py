@@ -6,14 +6,18 @@ import asyncio
 
 import click
 
+from actors.cli.options import json_lines_option
+from actors.cli.refusals import Refused
+
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, ending with demo.finished.")
+@json_lines_option
 def demo(as_json: bool) -> None:
     """Run a real conversation through the whole pipeline, kill the process in the middle, and count.
 
     Everything is real but the model, which is a script: a SQLite file in a temporary folder, a local HTTP receiver,
-    signed deliveries, and SIGKILL. Needs no network and no key, and leaves nothing behind.
+    signed deliveries, and SIGKILL. Needs no network and no key, and leaves nothing behind. With --json the last line
+    is demo.finished.
 
     Example: insika demo --json | tail -1
     """
@@ -27,6 +31,6 @@ def demo(as_json: bool) -> None:
     try:
         kept = asyncio.run(Show(narrator).run())
     except WorkerFailed as failure:
-        raise click.ClickException(str(failure)) from failure
+        raise Refused(str(failure)) from failure
     if not kept:
-        raise click.ClickException("a tool or a delivery was repeated; this must never happen, please report it")
+        raise Refused("a tool or a delivery was repeated; this must never happen, please report it")

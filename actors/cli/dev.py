@@ -14,10 +14,11 @@ from actors.cli.chat.lines import is_input
 from actors.cli.chat.screen import screen_and_lines
 from actors.cli.chat.talk import Talk
 from actors.cli.parts import models_here, tools_here
-from actors.cli.running import run
+from actors.cli.refusals import NotFound
+from actors.cli.running import environment_here, run
 from actors.configuration import Configuration
 from actors.embedded import Embedded, Parts
-from actors.environment import Environment, read_environment
+from actors.environment import Environment
 from actors.samples.demo_agent import DEMO, demo_profile
 from insika.ports import ModelRequest
 from insika.providers.offline import NOTICE, at_once
@@ -47,7 +48,7 @@ def dev(context: click.Context, agent: str | None, session: str) -> None:
 
 async def _dev(agent: str | None, session: str) -> int:
     """The exit code."""
-    environment = read_environment()
+    environment = environment_here()
     stop = _stop_on_signals()
     insika = await Embedded.open(environment, _parts(environment))
     await _put_sample_in_force(insika.configuration, insika.store)
@@ -99,7 +100,7 @@ async def _put_sample_in_force(configuration: Configuration, store: Configuratio
 def _chosen(agent: str | None, known: list[str]) -> str:
     if agent is not None:
         if agent not in known:
-            raise click.ClickException(f"there is no agent {agent!r}; there are: {', '.join(known)}")
+            raise NotFound(f"there is no agent {agent!r}; there are: {', '.join(known)}")
         return agent
     if len(known) == 1:
         return known[0]

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 from actors.cli.output import rfc3339
+from actors.samples.demo_agent import demo_profile
 from insika.channels import redacted_url
 from insika.clock import DUE_NOW
 from insika.messages import Role, Usage
@@ -32,7 +34,7 @@ def session_json(row: SessionSummary) -> Json:
     return {
         "session": row.name,
         "tenant": row.tenant or None,
-        "messages": row.messages,
+        "message_count": row.messages,
         "waiting": row.waiting,
         "turn_id": row.turn_id,
         "turn_state": row.turn_state,
@@ -43,12 +45,16 @@ def session_json(row: SessionSummary) -> Json:
     }
 
 
-def session_row_json(row: SessionRow) -> Json:
+def session_row_json(row: SessionRow, turns: Iterable[TurnRow], now: datetime) -> Json:
+    """All that `session_json` tells, and more. `turns` are the session's."""
     return {
         "session": row.name,
         "tenant": row.tenant or None,
+        "message_count": row.log_seq,
         "waiting": row.waiting,
         "turn_id": row.turn_id,
+        "turn_state": next((turn.state for turn in turns if turn.id == row.turn_id), None),
+        "owned": row.lease_until is not None and row.lease_until >= now,
         "paused": row.paused,
         "due_now": row.due_at == DUE_NOW,
         "due_at": rfc3339(row.due_at),
@@ -181,6 +187,7 @@ def delivery_json(row: DeliveryRow) -> Json:
         "created_at": rfc3339(row.created_at),
         "due_at": rfc3339(row.due_at),
         "claimed_at": rfc3339(row.claimed_at),
+        "claim_until": rfc3339(row.claim_until),
         "settled_at": rfc3339(row.settled_at),
     }
 
@@ -203,5 +210,11 @@ def rejected_json(row: RejectedJob) -> Json:
 
 
 def revision_json(row: Revision) -> Json:
-    """`source` is `operator`, or `file` for what was read at boot."""
-    return {"revision": row.revision, "source": row.source.partition(":")[0], "applied_at": rfc3339(row.at)}
+    """`source` is `operator`, `file` for what was read at boot, or `built in` for the sample agent."""
+    return {"revision": row.revision, "source": applied_by(row), "applied_at": rfc3339(row.at)}
+
+
+def applied_by(row: Revision) -> str:
+    source = row.source.partition(":")[0]
+    # The sample agent is put in force as a file is, so that it gives way to what an operator says.
+    return "built in" if source == "file" and row.revision == demo_profile().revision() else source

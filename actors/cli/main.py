@@ -15,7 +15,7 @@ COMMANDS = {
     "send": ("actors.cli.send:send", "Send a message to an agent."),
     "receive": ("actors.cli.receive:receive", "Receive deliveries, and show them."),
     "sessions": ("actors.cli.sessions:sessions", "Conversations: list, show, pause, resume, retry."),
-    "turns": ("actors.cli.turns:turns", "Turns: show, cancel."),
+    "turns": ("actors.cli.turns:turns", "Turns: list, show, cancel."),
     "agents": ("actors.cli.agents:agents", "Agents: list, show, validate, apply."),
     "settings": ("actors.cli.settings:settings", "The platform's settings: show, validate, apply."),
     "channels": ("actors.cli.channels:channels", "Where answers can be delivered: list."),

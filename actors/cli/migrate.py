@@ -6,7 +6,7 @@ import click
 
 from actors.cli.options import json_option
 from actors.cli.output import print_json
-from actors.environment import read_environment
+from actors.cli.running import environment_here
 from insika.clock import SystemClock
 from insika.storage.migrate import Migration
 from insika.storage.sqlite.schema import migrate as apply_migrations
@@ -25,7 +25,7 @@ def migrate(context: click.Context, check: bool, as_json: bool) -> None:
     \b
     Example:  insika migrate --check || insika migrate
     """
-    file = read_environment().database_file
+    file = environment_here().database_file
     applied = () if check else apply_migrations(file, SystemClock().now)
     pending = pending_migrations(file)
     if as_json:

@@ -5,8 +5,19 @@ from __future__ import annotations
 import click
 
 LISTED_AT_MOST = 1_000_000
+WANTS_JSON = "insika.json"
+"""Where the root command finds out, in its context's `meta`, how an error is to be told."""
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+
+def _remembered(context: click.Context, parameter: click.Parameter, as_json: bool) -> bool:
+    context.find_root().meta[WANTS_JSON] = as_json
+    return as_json
+
+
+json_option = click.option("--json", "as_json", is_flag=True, callback=_remembered, help="Print one JSON document.")
+json_lines_option = click.option(
+    "--json", "as_json", is_flag=True, callback=_remembered, help="Print one JSON object a line."
+)
 tenant_option = click.option(
     "--tenant", default="", metavar="TENANT", help="Whose session it is; absent: the platform."
 )

@@ -7,18 +7,23 @@ from collections.abc import Mapping, Sequence
 import click
 
 from actors.cli import json_views
+from actors.cli.lazy import Group
 from actors.cli.options import json_option, limit_option
-from actors.cli.output import moment, one_line, print_fields, print_heading, print_json, print_table, rfc3339
+from actors.cli.output import moment, one_line, print_fields, print_heading, print_json, print_table, rfc3339, short_id
+from actors.cli.refusals import NotFound, Refused
 from actors.cli.running import open_store, outbox_of, run
+from actors.cli.short_ids import whole_id
 from actors.cli.yaml_view import print_yaml
 from insika.channels import redacted_url
+from insika.text import counted
 from outbox.message import DeliveryRow, DeliveryState
-from outbox.store import NotResent, Resent
+from outbox.store import NotResent, OutboxStore, Resent
 
 ID = click.argument("delivery_id", metavar="ID")
+"""Or its beginning."""
 
 
-@click.group()
+@click.group(cls=Group)
 def outbox() -> None:
     """Deliveries of answers and alerts.
 
@@ -43,8 +48,12 @@ def list_(state: str | None, limit: int, as_json: bool) -> None:
         return
     print_table(
         ["delivery", "state", "channel", "to", "tries", "reason"],
-        [(row.id, row.state, row.channel, row.recipient, _tries(row), one_line(row.reason or "", 80)) for row in rows],
+        [
+            (short_id(row.id), row.state, row.channel, row.recipient, _tries(row), one_line(row.reason or "", 200))
+            for row in rows
+        ],
         whole=("delivery", "state"),
+        cut=("reason",),
         empty="No deliveries." if state is None else f"No deliveries are {state}.",
     )
     if rows:
@@ -58,7 +67,7 @@ def show(delivery_id: str, as_json: bool) -> None:
     """Show one delivery, with what it says.
 
     \b
-    Example:  insika outbox show 5f0e1c8e-98bd-4a8f-9b6a-3c1d1d8f0a11
+    Example:  insika outbox show msg_5f0e1c8e
     """
     row = run(_show(delivery_id))
     if as_json:
@@ -73,10 +82,11 @@ def show(delivery_id: str, as_json: bool) -> None:
             "to": row.recipient,
             "url": redacted_url(row.url),
             "tries": _tries(row),
-            "resent": f"{row.resends} times" if row.resends else None,
+            "resent": counted(row.resends, "time") if row.resends else None,
             "created": moment(row.created_at),
             "due": moment(row.due_at) if row.state is DeliveryState.PENDING else None,
             "last try": moment(row.claimed_at),
+            "claim ends": moment(row.claim_until) if row.state is DeliveryState.DELIVERING else None,
             "settled": moment(row.settled_at),
         }
     )
@@ -86,34 +96,40 @@ def show(delivery_id: str, as_json: bool) -> None:
 
 @outbox.command()
 @ID
-@click.option("--force", is_flag=True, help="Also within five minutes of the last try, which may still arrive.")
+@click.option("--force", is_flag=True, help="Also within five minutes of the last try.")
 @json_option
 @click.pass_context
 def resend(context: click.Context, delivery_id: str, force: bool, as_json: bool) -> None:
     """Send a failed or uncertain delivery once more, marked as a possible duplicate.
 
-    Until five minutes after the last try this is refused: that request may still be on its way.
+    Until five minutes after the last try this is refused, unless it is forced: the receiver would still take that
+    request for a fresh one, should it be on its way.
 
     \b
-    Example:  insika outbox resend 5f0e1c8e-98bd-4a8f-9b6a-3c1d1d8f0a11
+    Example:  insika outbox resend msg_5f0e1c8e
     """
-    answer = run(_resend(delivery_id, force))
+    id_, answer = run(_resend(delivery_id, force))
     refused = answer if isinstance(answer, NotResent) else None
     if as_json:
         print_json(
             {
-                "id": delivery_id,
+                "id": id_,
                 "resent": refused is None,
-                "reason": refused.reason if refused else None,
                 "not_before": rfc3339(refused.not_before) if refused else None,
+                "error": {"type": Refused.type, "message": _why(refused)} if refused else None,
             }
         )
     elif refused is None:
-        click.echo(f"resent  {delivery_id}: due in a second, behind everything else of its lane")
+        click.echo(f"resent  {id_}: due in a second, behind everything else of its lane")
     else:
-        until = f" (from {moment(refused.not_before)} on it can be resent)" if refused.not_before else ""
-        click.echo(f"Error: {refused.reason}{until}", err=True)
+        click.echo(f"Error: {_why(refused)}", err=True)
     context.exit(0 if refused is None else 1)
+
+
+def _why(refused: NotResent) -> str:
+    if refused.not_before is None:
+        return refused.reason
+    return f"{refused.reason}; it can be resent from {moment(refused.not_before)} on, or now with --force"
 
 
 def _tries(row: DeliveryRow) -> str:
@@ -128,12 +144,20 @@ async def _list(state: DeliveryState | None, limit: int) -> tuple[Sequence[Deliv
 
 async def _show(delivery_id: str) -> DeliveryRow:
     async with open_store() as store:
-        row = await outbox_of(store).show(delivery_id)
+        deliveries = outbox_of(store)
+        return await _named(deliveries, delivery_id)
+
+
+async def _named(deliveries: OutboxStore, delivery_id: str) -> DeliveryRow:
+    row = await deliveries.show(await whole_id(delivery_id, deliveries.ids))
     if row is None:
-        raise click.ClickException(f"there is no delivery {delivery_id!r}; `insika outbox list` shows those there are")
+        raise NotFound(f"there is no delivery {delivery_id!r}; `insika outbox list` shows those there are")
     return row
 
 
-async def _resend(delivery_id: str, force: bool) -> Resent | NotResent:
+async def _resend(delivery_id: str, force: bool) -> tuple[str, Resent | NotResent]:
+    """The whole id, and what became of it."""
     async with open_store() as store:
-        return await outbox_of(store).resend(delivery_id, force=force)
+        deliveries = outbox_of(store)
+        id_ = (await _named(deliveries, delivery_id)).id
+        return id_, await deliveries.resend(id_, force=force)

@@ -23,13 +23,19 @@ from insika.clock import DUE_NOW, NEVER
 Cell = str | Text
 
 _NO_TERMINAL_WIDTH = 100_000
+_SHORT = 13
+"""Of a UUID whose first twelve hex digits are the millisecond in which it was made, eight would be minutes."""
 _REPLACED = {"\r": "\u240d", "\x1b": "\u241b"}
+
+
+def on_terminal() -> bool:
+    return sys.stdout.isatty()
 
 
 def console() -> Console:
     """Standard output as rich sees it: styled on a terminal, unless NO_COLOR says otherwise."""
-    on_terminal = sys.stdout.isatty()
-    return Console(highlight=False, soft_wrap=not on_terminal, width=None if on_terminal else _NO_TERMINAL_WIDTH)
+    fits = on_terminal()
+    return Console(highlight=False, soft_wrap=not fits, width=None if fits else _NO_TERMINAL_WIDTH)
 
 
 def print_json(document: Any) -> None:
@@ -38,15 +44,25 @@ def print_json(document: Any) -> None:
 
 
 def print_table(
-    columns: Sequence[str], rows: Sequence[Sequence[Cell]], *, empty: str, whole: Collection[str] = ()
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Cell]],
+    *,
+    empty: str,
+    whole: Collection[str] = (),
+    cut: Collection[str] = (),
 ) -> None:
-    """The columns in `whole` are never wrapped: they hold what one wants to copy. `empty` stands for no rows."""
+    """The columns in `whole` are never wrapped: they hold what one wants to copy. Those in `cut` end where the
+    terminal does. `empty` stands for no rows."""
     if not rows:
         click.echo(empty)
         return
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    fits = on_terminal()
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", expand=fits and bool(cut))
     for name in columns:
-        table.add_column(name.upper(), no_wrap=name in whole, overflow="fold")
+        if fits and name in cut:
+            table.add_column(name.upper(), no_wrap=True, overflow="ellipsis", ratio=1)
+        else:
+            table.add_column(name.upper(), no_wrap=name in whole, overflow="fold")
     for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else Text(printable(cell)) for cell in row))
     print_rich(table)
@@ -87,6 +103,12 @@ def one_line(text: str, width: int = 60) -> str:
     """The beginning of `text`, on one line."""
     flat = " ".join(printable(text).split())
     return flat if len(flat) <= width else flat[: width - 1].rstrip() + "…"
+
+
+def short_id(id_: str) -> str:
+    """On a terminal enough of an id to know it by and to type; whole anywhere else."""
+    kind, mark, rest = id_.rpartition("_")
+    return f"{kind}{mark}{rest[:_SHORT]}" if on_terminal() else id_
 
 
 def rfc3339(at: datetime | None) -> str | None:

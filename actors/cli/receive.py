@@ -9,7 +9,9 @@ from pathlib import Path
 
 import click
 
+from actors.cli.options import json_lines_option
 from actors.cli.output import one_line
+from actors.cli.refusals import Refused
 from actors.cli.running import run
 from actors.receiver import Journal, NoJournal, Received, Receiver
 from insika.channels import signing_secret
@@ -25,7 +27,7 @@ from insika.channels import signing_secret
     help="The channel's signing secret; may be repeated. Without one, nothing is verified.",
 )
 @click.option("--journal", type=click.Path(path_type=Path, dir_okay=False), help="Also append each delivery to FILE.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+@json_lines_option
 def receive(port: int, secrets: tuple[str, ...], journal: Path | None, as_json: bool) -> None:
     """Receive deliveries and show them, until it is told to stop (Ctrl-C).
 
@@ -58,7 +60,7 @@ async def _receive(port: int, secrets: tuple[str, ...], journal: Path | None, as
             click.echo(f"Listening on {receiver.url} ({'verifying' if secrets else 'not verifying'})", err=as_json)
             await stop.wait()
     except OSError as error:
-        raise click.ClickException(f"cannot receive: {error.strerror or error}") from error
+        raise Refused(f"cannot receive: {error.strerror or error}") from error
 
 
 def _show(received: Received, as_json: bool) -> None:

@@ -8,8 +8,7 @@ import click
 
 from actors.cli.options import json_option
 from actors.cli.output import print_json
-from actors.cli.running import open_store, outbox_of, run
-from actors.environment import read_environment
+from actors.cli.running import environment_here, open_store, outbox_of, run
 from actors.recovery import Recovered
 from actors.recovery import recover as recover_store
 
@@ -17,6 +16,7 @@ MEANS = {
     "sent": "deliveries that were due and have arrived now",
     "uncertain": "deliveries that may or may not have arrived; see `insika outbox list`",
     "pending": "deliveries left for a later try",
+    "sending": "deliveries that a process is sending; settled at the latest when its claim has run out",
     "woken": "sessions that are due; a running process takes them up at once",
 }
 
@@ -25,6 +25,9 @@ MEANS = {
 @json_option
 def recover(as_json: bool) -> None:
     """Pick up what a dead process left: send deliveries that are due, settle those it was sending, wake sessions.
+
+    What a process was sending is settled once its claim has run out; until then it counts as being sent, because the
+    process may be alive. `insika outbox show ID` tells when that is.
 
     Every process does this by itself when it starts. It may be run at any time, also twice at once.
 
@@ -40,6 +43,6 @@ def recover(as_json: bool) -> None:
 
 
 async def _recover() -> Recovered:
-    environment = read_environment()
+    environment = environment_here()
     async with open_store(environment) as store:
         return await recover_store(store, outbox_of(store), environment)

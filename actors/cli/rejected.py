@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import click
 
 from actors.cli import json_views
+from actors.cli.lazy import Group
 from actors.cli.options import json_option, limit_option
 from actors.cli.output import moment, one_line, print_fields, print_heading, print_json, print_table, printable
+from actors.cli.refusals import NotFound
 from actors.cli.running import open_door, open_store, run
 from actors.cli.verdicts import HandedIn, hand_in, print_handed_in
 from insika.storage.rows import RejectedJob
@@ -16,7 +19,7 @@ from insika.storage.rows import RejectedJob
 NUMBER = click.argument("number", type=click.IntRange(min=1))
 
 
-@click.group()
+@click.group(cls=Group)
 def rejected() -> None:
     """Jobs that could not be accepted. They are kept as they came, and never run by themselves.
 
@@ -51,6 +54,7 @@ def list_(limit: int, as_json: bool) -> None:
             for row in rows
         ],
         whole=("#", "at"),
+        cut=("error",),
         empty="No jobs were rejected.",
     )
 
@@ -100,8 +104,18 @@ def requeue(context: click.Context, number: int, as_json: bool) -> None:
     context.exit(0 if handed_in.taken else 1)
 
 
-def _missing(number: int) -> click.ClickException:
-    return click.ClickException(f"there is no rejected job {number}; `insika rejected list` shows those there are")
+def _missing(number: int) -> NotFound:
+    return NotFound(f"there is no rejected job {number}; `insika rejected list` shows those there are")
+
+
+def _session(raw: bytes) -> str | None:
+    """As the job itself names it, if it can be read so far."""
+    try:
+        job = json.loads(raw)
+    except ValueError:
+        return None
+    named = job.get("session") if isinstance(job, dict) else None
+    return named if isinstance(named, str) else None
 
 
 async def _list(limit: int) -> Sequence[RejectedJob]:
@@ -123,6 +137,8 @@ async def _requeue(number: int) -> HandedIn:
         if row is None:
             raise _missing(number)
         # A job without an id of its own gets one that follows from its number: doing this twice runs it once.
-        handed_in = await hand_in(door.ingress, row.raw, id=f"requeued-{number}", session=None, source="requeue")
-        await door.store.mark_requeued(number)
+        id_, session = f"requeued-{number}", _session(row.raw)
+        handed_in = await hand_in(door.ingress, row.raw, id=id_, session=session, source="requeue")
+        if handed_in.taken or handed_in.number is not None:
+            await door.store.mark_requeued(number)  # it lives on, in a mailbox or under another number
         return handed_in

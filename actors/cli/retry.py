@@ -7,13 +7,13 @@ several times. It never joins another turn: it is the failed one that is asked f
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import click
-
+from actors.cli.refusals import NotFound, Refused
 from actors.cli.running import Door
+from actors.cli.short_ids import whole_id
 from actors.cli.verdicts import HandedIn, hand_in
 from insika.choices import QueueMode
 from insika.storage.rows import Mail, SessionRow, TurnRow, TurnState
@@ -26,27 +26,35 @@ class Retried:
 
 
 async def retry_turn(door: Door, session: SessionRow, turn_id: str | None) -> Retried:
-    """`turn_id` None: the last turn of the session that failed. Raises click.ClickException when there is none, or
+    """`turn_id` None: the last turn of the session that failed. Raises Refused when there is none, or
     the one named did not fail."""
-    turn = _failed(await door.store.turns(session.id), turn_id, session.name)
+    turn = await _failed(await door.store.turns(session.id), turn_id, session.name)
     said = [row for row in await door.store.mail(session.id) if row.consumed_by == turn.id]
     id_ = f"retry-{turn.id}"
     job = json.dumps(_job(session, turn, said, id_)).encode()
     return Retried(turn.id, await hand_in(door.ingress, job, id=id_, session=session.name, source="retry"))
 
 
-def _failed(turns: Sequence[TurnRow], turn_id: str | None, name: str) -> TurnRow:
+async def _failed(turns: Sequence[TurnRow], turn_id: str | None, name: str) -> TurnRow:
     if turn_id is None:
         failed = [turn for turn in turns if turn.state is TurnState.FAILED]
         if not failed:
-            raise click.ClickException(f"no turn of session {name!r} has failed")
+            raise NotFound(f"no turn of session {name!r} has failed")
         return failed[-1]
-    turn = next((turn for turn in turns if turn.id == turn_id), None)
+    named = await whole_id(turn_id, _among(turns))
+    turn = next((turn for turn in turns if turn.id == named), None)
     if turn is None:
-        raise click.ClickException(f"session {name!r} has no turn {turn_id!r}")
+        raise NotFound(f"session {name!r} has no turn {turn_id!r}")
     if turn.state is not TurnState.FAILED:
-        raise click.ClickException(f"turn {turn_id} is {turn.state}; only a failed one is run again")
+        raise Refused(f"turn {turn.id} is {turn.state}; only a failed one is run again")
     return turn
+
+
+def _among(turns: Sequence[TurnRow]) -> Callable[[str, int], Awaitable[Sequence[str]]]:
+    async def beginning_with(prefix: str, limit: int) -> Sequence[str]:
+        return [turn.id for turn in turns if turn.id.startswith(prefix)][:limit]
+
+    return beginning_with
 
 
 def _job(session: SessionRow, turn: TurnRow, said: Sequence[Mail], id_: str) -> dict[str, Any]:

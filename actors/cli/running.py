@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from actors.configuration import Configuration
-from actors.environment import Environment, read_environment
+from actors.environment import Environment, read_environment, unknown_variables
 from actors.ingress import Ingress
 from actors.logs import configure_logging
 from insika.clock import SystemClock
@@ -22,6 +23,19 @@ from outbox.sqlite_store import SqliteOutboxStore
 from outbox.store import OutboxStore
 
 T = TypeVar("T")
+
+_WARNED = "insika.environment_warned_of"
+
+
+def environment_here() -> Environment:
+    """What the environment says; of a variable that nobody reads, once a command, a warning on standard error. Raises
+    InvalidConfiguration."""
+    told = click.get_current_context().find_root().meta
+    if not told.get(_WARNED):
+        told[_WARNED] = True
+        for name, why in unknown_variables(os.environ):
+            click.echo(f"Warning: {name} {why}", err=True)
+    return read_environment()
 
 
 def run(main: Coroutine[Any, Any, T], *, log_level: str = "error") -> T:
@@ -35,7 +49,7 @@ def run(main: Coroutine[Any, Any, T], *, log_level: str = "error") -> T:
 async def open_store(environment: Environment | None = None) -> AsyncIterator[SqliteStore]:
     """The store that the environment names. Raises NotMigrated, SchemaMismatch, StoreUnavailable or
     InvalidConfiguration."""
-    named = environment or read_environment()
+    named = environment or environment_here()
     store = SqliteStore.open(named.database_file, SystemClock().now)
     try:
         yield store
@@ -69,7 +83,7 @@ class Door:
 @asynccontextmanager
 async def open_door() -> AsyncIterator[Door]:
     """The way in for jobs, with the configuration read as at any boot. Raises as `open_store` does."""
-    environment = read_environment()
+    environment = environment_here()
     async with open_store(environment) as store:
         configuration = Configuration(store)
         await configuration.apply_files(environment.settings, environment.agents_dir)

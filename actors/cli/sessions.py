@@ -8,6 +8,7 @@ import click
 
 from actors.cli import json_views
 from actors.cli.conversation import told_by_turn
+from actors.cli.lazy import Group
 from actors.cli.options import json_option, limit_option, tenant_option
 from actors.cli.output import (
     moment,
@@ -17,16 +18,19 @@ from actors.cli.output import (
     print_json,
     print_rich,
     print_table,
+    short_id,
 )
+from actors.cli.refusals import no_session
 from actors.cli.retry import Retried, retry_turn
 from actors.cli.running import open_door, open_store, run
 from actors.cli.verdicts import print_handed_in
-from insika.storage.rows import LogEntry, Mail, SessionRow, SessionSummary, TurnRow
+from insika.clock import SystemClock
+from insika.storage.rows import LogEntry, Mail, SessionRow, SessionSummary, TurnRow, Verdict
 
 NAME = click.argument("name", metavar="SESSION")
 
 
-@click.group()
+@click.group(cls=Group)
 def sessions() -> None:
     """Conversations.
 
@@ -59,10 +63,12 @@ def list_(tenant: str | None, limit: int, as_json: bool) -> None:
                 str(row.messages),
                 str(row.waiting),
                 _doing(row),
-                moment(row.due_at),
+                due(row),
             )
             for row in rows
         ],
+        whole=("due",),
+        cut=("turn",),
         empty="No sessions yet.",
     )
 
@@ -81,7 +87,7 @@ def show(name: str, tenant: str, as_json: bool) -> None:
     if as_json:
         print_json(
             {
-                **json_views.session_row_json(session),
+                **json_views.session_row_json(session, turns, SystemClock().now()),
                 "turns": [json_views.turn_json(row) for row in turns],
                 "mail": [json_views.mail_json(row) for row in mail],
                 "messages": [json_views.message_json(entry) for entry in messages],
@@ -93,7 +99,7 @@ def show(name: str, tenant: str, as_json: bool) -> None:
             "session": session.name,
             "tenant": session.tenant or None,
             "waiting": str(session.waiting),
-            "due": moment(session.due_at),
+            "due": due(session),
             "paused": "yes" if session.paused else None,
         }
     )
@@ -112,27 +118,27 @@ def show(name: str, tenant: str, as_json: bool) -> None:
 @sessions.command()
 @NAME
 @tenant_option
-def pause(name: str, tenant: str) -> None:
+@json_option
+def pause(name: str, tenant: str, as_json: bool) -> None:
     """Hold a session: its messages are accepted, and wait. A turn that is running goes on to its end.
 
     \b
     Example:  insika sessions pause ana
     """
-    run(_hold(name, tenant, paused=True))
-    click.echo(f"paused  {name}")
+    _print_held(run(_hold(name, tenant, paused=True)), as_json=as_json)
 
 
 @sessions.command()
 @NAME
 @tenant_option
-def resume(name: str, tenant: str) -> None:
+@json_option
+def resume(name: str, tenant: str, as_json: bool) -> None:
     """Let a held session go on.
 
     \b
     Example:  insika sessions resume ana
     """
-    run(_hold(name, tenant, paused=False))
-    click.echo(f"resumed  {name}")
+    _print_held(run(_hold(name, tenant, paused=False)), as_json=as_json)
 
 
 @sessions.command()
@@ -154,6 +160,17 @@ def retry(context: click.Context, name: str, turn_id: str | None, tenant: str, a
     context.exit(0 if retried.handed_in.taken else 1)
 
 
+def _print_held(session: SessionRow, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"session": session.name, "tenant": session.tenant or None, "paused": session.paused})
+    else:
+        click.echo(f"{'paused' if session.paused else 'resumed'}  {session.name}")
+
+
+def due(row: SessionSummary | SessionRow) -> str:
+    return "held" if row.paused else moment(row.due_at)
+
+
 def _doing(row: SessionSummary) -> str:
     doing = row.turn_state or ("waiting" if row.waiting else "idle")
     return f"{doing}, paused" if row.paused else doing
@@ -161,12 +178,9 @@ def _doing(row: SessionSummary) -> str:
 
 def _went(row: Mail) -> Sequence[str]:
     ended = "waits" if row.ended is None else str(row.ended)
-    return (str(row.position), row.verdict, row.consumed_by or row.turn_id or "-", ended, one_line(row.text))
-
-
-def _missing(name: str, tenant: str) -> click.ClickException:
-    of = f" of tenant {tenant!r}" if tenant else ""
-    return click.ClickException(f"there is no session {name!r}{of}; `insika sessions list` shows those there are")
+    # What asks for a turn's end says nothing itself.
+    text = row.mode if row.verdict is Verdict.CONTROL else one_line(row.text)
+    return (str(row.position), row.verdict, short_id(row.consumed_by or row.turn_id or "-"), ended, text)
 
 
 async def _sessions(limit: int, tenant: str | None) -> Sequence[SessionSummary]:
@@ -178,19 +192,22 @@ async def _session(name: str, tenant: str) -> tuple[SessionRow, Sequence[TurnRow
     async with open_store() as store:
         session = await store.session(name, tenant=tenant)
         if session is None:
-            raise _missing(name, tenant)
+            raise no_session(name, tenant)
         return session, await store.turns(session.id), await store.mail(session.id), await store.messages(session.id)
 
 
-async def _hold(name: str, tenant: str, *, paused: bool) -> None:
+async def _hold(name: str, tenant: str, *, paused: bool) -> SessionRow:
     async with open_store() as store:
-        if not await store.set_paused(name, paused, tenant=tenant):
-            raise _missing(name, tenant)
+        await store.set_paused(name, paused, tenant=tenant)
+        session = await store.session(name, tenant=tenant)
+        if session is None:
+            raise no_session(name, tenant)
+        return session
 
 
 async def _retry(name: str, tenant: str, turn_id: str | None) -> Retried:
     async with open_door() as door:
         session = await door.store.session(name, tenant=tenant)
         if session is None:
-            raise _missing(name, tenant)
+            raise no_session(name, tenant)
         return await retry_turn(door, session, turn_id)

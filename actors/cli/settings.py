@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from actors.cli.json_views import revision_json
+from actors.cli.json_views import applied_by, revision_json
+from actors.cli.lazy import Group
 from actors.cli.options import json_option
 from actors.cli.output import moment, print_json
 from actors.cli.running import open_store, run
@@ -20,7 +21,7 @@ from insika.storage.rows import Revision
 FILE = click.argument("file", type=click.Path(path_type=Path))
 
 
-@click.group()
+@click.group(cls=Group)
 def settings() -> None:
     """The platform's settings: queue rules and channels.
 
@@ -45,7 +46,7 @@ def show(as_json: bool) -> None:
     if row is None:
         click.echo("# No settings have been applied; these are the defaults.")
     else:
-        click.echo(f"# revision {row.revision[:12]}, applied {moment(row.at)} by {row.source.partition(':')[0]}")
+        click.echo(f"# revision {row.revision[:12]}, applied {moment(row.at)} by {applied_by(row)}")
     print_yaml(in_force.redacted())
 
 

@@ -1,4 +1,4 @@
-"""`insika turns`: one turn in full, and asking one to end."""
+"""`insika turns`: the latest, one in full, and asking one to end."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ import click
 
 from actors.cli import json_views
 from actors.cli.conversation import how_it_stands
-from actors.cli.options import json_option
-from actors.cli.output import moment, one_line, print_fields, print_heading, print_json, print_table
+from actors.cli.lazy import Group
+from actors.cli.options import json_option, limit_option, tenant_option
+from actors.cli.output import moment, one_line, print_fields, print_heading, print_json, print_table, short_id
+from actors.cli.refusals import NotFound, Refused, no_session
 from actors.cli.running import open_store, run
+from actors.cli.short_ids import whole_id
+from insika.storage.port import ReadStore
 from insika.storage.rows import Accepted, CallRow, ModelCallRow, SessionRow, TurnRow, Verdict
 
 ID = click.argument("turn_id", metavar="ID")
+"""Or its beginning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +29,40 @@ class Turn:
     model_calls: tuple[ModelCallRow, ...]
 
 
-@click.group()
+@click.group(cls=Group)
 def turns() -> None:
-    """Turns: from a person's message to the answer. `insika sessions show` lists the turns of a session.
+    """Turns: from a person's message to the answer.
 
     \b
-    Example:  insika turns show 0b5cb1f4-7a8e-4d0c-9c39-3ff1c55ba1c6
+    Example:  insika turns list --session ana && insika turns show 0b5cb1f4
     """
+
+
+@turns.command("list")
+@click.option("--session", "name", metavar="SESSION", help="Only this conversation's; absent: all.")
+@tenant_option
+@limit_option
+@json_option
+def list_(name: str | None, tenant: str, limit: int, as_json: bool) -> None:
+    """List turns, the newest first.
+
+    \b
+    Example:  insika turns list --session ana --json
+    """
+    rows = run(_latest(name, tenant, limit))
+    if as_json:
+        print_json([{**json_views.turn_json(row), **_whose(session)} for row, session in rows])
+        return
+    print_table(
+        ["turn", "session", "agent", "created", "state"],
+        [
+            (short_id(row.id), session.name if session else "-", row.agent, moment(row.created_at), how_it_stands(row))
+            for row, session in rows
+        ],
+        whole=("turn", "created"),
+        cut=("state",),
+        empty="No turns yet.",
+    )
 
 
 @turns.command()
@@ -40,15 +72,14 @@ def show(turn_id: str, as_json: bool) -> None:
     """Show one turn: its state, its tool calls, and what its model calls cost.
 
     \b
-    Example:  insika turns show 0b5cb1f4-7a8e-4d0c-9c39-3ff1c55ba1c6 --json
+    Example:  insika turns show 0b5cb1f4 --json
     """
     turn = run(_turn(turn_id))
     if as_json:
         print_json(
             {
                 **json_views.turn_json(turn.row),
-                "session": turn.session.name if turn.session else None,
-                "tenant": (turn.session.tenant or None) if turn.session else None,
+                **_whose(turn.session),
                 "usage": json_views.usage_json(json_views.spent(turn.model_calls)),
                 "calls": [json_views.call_json(row) for row in turn.calls],
                 "model_calls": [json_views.model_call_json(row) for row in turn.model_calls],
@@ -65,9 +96,9 @@ def cancel(turn_id: str, as_json: bool) -> None:
     """Ask a turn to end. One that runs ends at once or at its next step, and says nothing; one that waits never runs.
 
     \b
-    Example:  insika turns cancel 0b5cb1f4-7a8e-4d0c-9c39-3ff1c55ba1c6
+    Example:  insika turns cancel 0b5cb1f4
     """
-    asked = run(_cancel(turn_id))
+    turn_id, asked = run(_cancel(turn_id))
     again = asked.verdict is Verdict.DUPLICATE
     if as_json:
         print_json({"turn_id": turn_id, "turn_state": asked.turn_state, "asked_before": again})
@@ -114,29 +145,47 @@ def _print(turn: Turn) -> None:
     )
 
 
+def _whose(session: SessionRow | None) -> dict[str, str | None]:
+    return {"session": session.name if session else None, "tenant": (session.tenant or None) if session else None}
+
+
 def _state(call: CallRow) -> str:
     return f"{call.state}, error" if call.is_error and call.state == "done" else str(call.state)
 
 
-def _missing(turn_id: str) -> click.ClickException:
-    return click.ClickException(f"there is no turn {turn_id!r}; `insika sessions show SESSION` lists a session's turns")
+def _missing(turn_id: str) -> NotFound:
+    return NotFound(f"there is no turn {turn_id!r}; `insika turns list` shows those there are")
+
+
+async def _latest(name: str | None, tenant: str, limit: int) -> list[tuple[TurnRow, SessionRow | None]]:
+    async with open_store() as store:
+        only = None if name is None else await store.session(name, tenant=tenant)
+        if name is not None and only is None:
+            raise no_session(name, tenant)
+        rows = await store.latest_turns(limit, session_id=only.id if only else None)
+        sessions = {id_: await store.session_by_id(id_) for id_ in {row.session_id for row in rows}}
+        return [(row, sessions[row.session_id]) for row in rows]
 
 
 async def _turn(turn_id: str) -> Turn:
     async with open_store() as store:
-        row = await store.turn(turn_id)
-        if row is None:
-            raise _missing(turn_id)
+        row = await _named(store, turn_id)
         session = await store.session_by_id(row.session_id)
-        return Turn(row, session, tuple(await store.calls(turn_id)), tuple(await store.model_calls(turn_id)))
+        return Turn(row, session, tuple(await store.calls(row.id)), tuple(await store.model_calls(row.id)))
 
 
-async def _cancel(turn_id: str) -> Accepted:
+async def _cancel(turn_id: str) -> tuple[str, Accepted]:
+    """The whole id, and what became of the wish."""
     async with open_store() as store:
-        asked = await store.cancel(turn_id, request_id=f"cancel-{turn_id}")
-        if asked is not None:
-            return asked
-        row = await store.turn(turn_id)
-        if row is None:
-            raise _missing(turn_id)
-        raise click.ClickException(f"turn {turn_id} has ended already ({row.state}); nothing was changed")
+        row = await _named(store, turn_id)
+        asked = await store.cancel(row.id, request_id=f"cancel-{row.id}")
+        if asked is None:
+            raise Refused(f"turn {row.id} has ended already ({row.state}); nothing was changed")
+        return row.id, asked
+
+
+async def _named(store: ReadStore, turn_id: str) -> TurnRow:
+    row = await store.turn(await whole_id(turn_id, store.turn_ids))
+    if row is None:
+        raise _missing(turn_id)
+    return row

@@ -24,7 +24,7 @@ SENTENCES: Mapping[Verdict, str] = {
 @dataclass(frozen=True, slots=True)
 class HandedIn:
     """The door's answer to one job. `error` is the contract's error object of a job that was not taken; `number` is
-    its place in rejected_jobs where that is known."""
+    the one under which it is kept in rejected_jobs."""
 
     id: str
     session: str | None
@@ -65,6 +65,7 @@ async def hand_in(ingress: Ingress, raw: bytes, *, id: str, session: str | None,
         answer.position,
         answer.turn_state,
         _error(answer),
+        answer.rejected_job,
     )
 
 

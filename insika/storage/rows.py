@@ -61,7 +61,7 @@ class Accepted:
 
     For `duplicate`, `turn_id` and `turn_state` are the first one's, whatever became of it. For `rejected`, `reason`
     says why and `field` names the field at fault (`id` for the same id with other text; None when the mailbox is
-    full). `position` is the job's place in its session's order of arrival.
+    full), and it is kept as number `rejected_job`. `position` is the job's place in its session's order of arrival.
     """
 
     verdict: Verdict
@@ -71,6 +71,7 @@ class Accepted:
     turn_state: TurnState | None = None
     reason: str | None = None
     field: str | None = None
+    rejected_job: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,16 +64,21 @@ def load_tools(module_names: str | Iterable[str], directory: Path | None = None)
     A name is a dotted module name or the path of a .py file; one text may hold several, separated by commas. Modules
     are also looked for in `directory` (the working directory unless given), relative paths start there.
 
-    Raises InvalidConfiguration with every module that could not be imported, and why; or as `ToolRegistry` does.
+    Raises InvalidConfiguration with every module that has no tools or could not be imported, and why; or as
+    `ToolRegistry` does.
     """
     base = (directory or Path.cwd()).resolve()
     tools: list[Tool] = []
     problems: list[tuple[str, str]] = []
     for name in _names(module_names):
         try:
-            tools.extend(collect(_import(name, base)))
+            found = collect(_import(name, base))
         except (Exception, SystemExit) as error:
             problems.append((name, f"cannot be imported: {type(error).__name__}: {error}"))
+            continue
+        if not found:
+            problems.append((name, "has no @tool functions"))
+        tools.extend(found)
     if problems:
         raise InvalidConfiguration(WHERE, problems)
     return ToolRegistry(tools)

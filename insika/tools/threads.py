@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from insika.text import counted
+
 IDLE_S = 10.0
 """A thread that had nothing to do for so long ends."""
 
@@ -102,7 +104,8 @@ class ToolThreads:
                 await self._slots.acquire()
         except TimeoutError:
             raise NotStarted(
-                f"{self._slot_count} other calls of tools were running and none ended within {timeout_s:g} seconds"
+                f"{self._slot_count} other calls of tools were running and none ended within "
+                f"{counted(timeout_s, 'second')}"
             ) from None
 
     def _came_back(self, _: asyncio.Future[Ended]) -> None:

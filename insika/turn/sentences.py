@@ -8,12 +8,14 @@ No other file may word something for a model; an answer to a person is never wor
 
 from __future__ import annotations
 
+from insika.text import counted
+
 MARK = "[insika] "
 """Begins every sentence of the engine, and nothing else of ours."""
 
 
 def _left(calls: int) -> str:
-    return f"{calls} tool {'call' if calls == 1 else 'calls'} left"
+    return f"{counted(calls, 'tool call')} left"
 
 
 # --- notices: user messages at a boundary -----------------------------------------------------------------------------
@@ -22,7 +24,7 @@ def _left(calls: int) -> str:
 def budget_converge(remaining: int, max: int) -> str:
     """The first budget notice. It alone names the limit."""
     return (
-        f"{MARK}This turn may make {max} tool calls in all; you have {_left(remaining)}. "
+        f"{MARK}This turn may make {counted(max, 'tool call')} in all; you have {_left(remaining)}. "
         "Steer towards the answer from here: choose the call that settles the question, not several that go around it."
     )
 
@@ -113,7 +115,7 @@ def tool_failed(tool: str, reason: str) -> str:
 
 def tool_timed_out(tool: str, seconds: float) -> str:
     """Only for a call without effects in the world; one that has some and was cut is `UNKNOWN_OUTCOME`."""
-    return f"{MARK}{tool} gave no answer within {seconds:g} seconds and was given up."
+    return f"{MARK}{tool} gave no answer within {counted(seconds, 'second')} and was given up."
 
 
 def result_cut(size: int) -> str:

@@ -7,6 +7,7 @@ the model; the warnings before the end are `insika.turn.turn_budget`'s.
 from __future__ import annotations
 
 from insika.errors import InsikaError
+from insika.text import counted
 
 
 class StepLimit:
@@ -27,7 +28,7 @@ class StepLimit:
 
         def __init__(self, max: int) -> None:
             super().__init__(
-                f"the turn has used up its {max} tool calls; raise limits.max_tool_calls, "
+                f"the turn has used up its {counted(max, 'tool call')}; raise limits.max_tool_calls, "
                 "or set limits.on_exhausted to synthesize to get an answer from what was found"
             )
             self.max = max

@@ -74,7 +74,7 @@ def test_a_conversation_goes_on_where_it_was_left(shop: Folder) -> None:
     assert "session dev, 4 messages so far" in again.out
     assert "session other, new" in again.out
     assert "never read" not in again.out
-    listed = {row["session"]: row["messages"] for row in shop.must("sessions", "list", "--json").json}
+    listed = {row["session"]: row["message_count"] for row in shop.must("sessions", "list", "--json").json}
     assert listed == {"dev": 4, "other": 2}
 
 

@@ -109,7 +109,7 @@ def test_a_delivery_that_failed_is_sent_again_by_hand_and_recover_takes_it_out(s
     wait_for(recovered_one, "the resent delivery to be due")
     (arrived,) = received(shop)
     assert (arrived["id"], arrived["attempt"], arrived["possible_duplicate"]) == (row["id"], 2, True)
-    assert shop.must("recover", "--json").json == {"sent": 0, "uncertain": 0, "pending": 0, "woken": 0}
+    assert shop.must("recover", "--json").json == {"sent": 0, "uncertain": 0, "pending": 0, "sending": 0, "woken": 0}
     told = shop.must("outbox", "list")
     assert "1 delivered" in told.out
 

@@ -94,7 +94,7 @@ async def test_the_same_id_with_another_text_is_rejected_and_names_the_id(world:
     assert refused.reason
     assert await world.session() == before
     (kept,) = await world.store.rejected_jobs()
-    assert kept.raw == b"goodbye"
+    assert (kept.raw, kept.id) == (b"goodbye", refused.rejected_job)
     assert kept.error["field"] == "id"
 
 
@@ -110,7 +110,8 @@ async def test_an_id_is_known_for_a_day_and_then_begins_anew(world: World) -> No
 
 async def test_ids_are_a_session_s_own(world: World) -> None:
     await world.say("hello", session="a", job_id="j")
-    assert (await world.say("hello", session="b", job_id="j")).verdict is Verdict.ACCEPTED
+    other = await world.say("hello", session="b", job_id="j")
+    assert (other.verdict, other.rejected_job) == (Verdict.ACCEPTED, None)
 
 
 async def test_a_full_mailbox_rejects_and_the_id_is_not_used_up(world: World) -> None:
@@ -121,7 +122,7 @@ async def test_a_full_mailbox_rejects_and_the_id_is_not_used_up(world: World) ->
     assert (refused.verdict, refused.field) == (Verdict.REJECTED, None)
     assert "full" in (refused.reason or "")
     assert await world.session() == before
-    assert [kept.raw for kept in await world.store.rejected_jobs()] == [b"three"]
+    assert [(kept.raw, kept.id) for kept in await world.store.rejected_jobs()] == [(b"three", refused.rejected_job)]
     owner = await world.own(first.session_id)
     await owner.start()
     accepted = await world.say("three", job_id="j", mailbox_max=2)

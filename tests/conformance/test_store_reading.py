@@ -51,6 +51,26 @@ async def test_what_is_unknown_reads_as_nothing(world: World) -> None:
     assert await world.store.set_paused("x", True) is False
 
 
+async def test_the_latest_turns_are_listed_first(world: World) -> None:
+    a, b, c = [str((await world.say(session=name)).turn_id) for name in ("x", "y", "x")]
+    assert [turn.id for turn in await world.store.latest_turns()] == [c, b, a]
+    assert [turn.id for turn in await world.store.latest_turns(2)] == [c, b]
+    session = await world.store.session("x")
+    assert session is not None
+    assert [turn.id for turn in await world.store.latest_turns(session_id=session.id)] == [c, a]
+
+
+async def test_turns_are_found_by_the_beginning_of_their_ids(world: World) -> None:
+    for turn_id in ("ab-2", "ab-1", "ac", "b%", "\U0010fffd"):
+        await world.say(turn_id=turn_id)
+    assert await world.store.turn_ids("ab", 9) == ("ab-1", "ab-2")
+    assert await world.store.turn_ids("a", 2) == ("ab-1", "ab-2")
+    assert await world.store.turn_ids("b%", 9) == ("b%",)
+    assert await world.store.turn_ids("%", 9) == ()
+    assert await world.store.turn_ids("AB", 9) == ()
+    assert len(await world.store.turn_ids("", 9)) == 5
+
+
 async def test_turns_are_listed_in_the_order_of_their_messages(world: World) -> None:
     said = [await world.say(f"message {n}") for n in range(5)]
     assert [turn.id for turn in await world.store.turns(said[0].session_id)] == [accepted.turn_id for accepted in said]

@@ -34,6 +34,10 @@ def lease_and_deaths(folder, *sessions):
     return {row["name"]: (row["owned"], row["deaths"]) for row in found if row["name"] in sessions}
 
 
+def orders_run(folder):
+    return {run["order"] for run in diary_entries(folder, "tool")}
+
+
 async def under_way(child, receiver):
     child.command(take=SENDING)
     await until(lambda: receiver.seen and receiver.seen[0].body, "for its delivery to be under way")
@@ -107,6 +111,9 @@ async def test_a_deploy_that_has_the_time_costs_no_call_and_no_request(tmp_path)
             await child.hears("draining")
             child.command(open="held")
             assert await child.ends() == 0
+        # It went to the next boundary, and no further.
+        assert {"U.0.0", "U.0.1"} <= orders_run(tmp_path)
+        assert "U.1.0" not in orders_run(tmp_path)
         assert set(lease_and_deaths(tmp_path, *(each["session"] for each in jobs)).values()) == {(0, 0)}
         parts = shop_parts(tmp_path, AheadClock(OUTLIVES_EVERYTHING_S), Gates(held=False))
         async with await Embedded.open(environment, parts):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from insika.text import clean_text, is_clean, loses_nothing, truncate
+from insika.text import clean_text, counted, is_clean, loses_nothing, truncate
 
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
 WAVE_DARK = "\U0001f44b\U0001f3ff"
@@ -61,3 +61,10 @@ def test_a_text_of_nothing_but_marks_is_cut_and_not_emptied() -> None:
 def test_a_negative_size_is_refused() -> None:
     with pytest.raises(ValueError, match="got -1"):
         truncate("x", -1)
+
+
+@pytest.mark.parametrize(
+    ("count", "told"), [(1, "1 call"), (0, "0 calls"), (2, "2 calls"), (1.0, "1 call"), (0.5, "0.5 calls")]
+)
+def test_a_count_agrees_with_its_word(count: float, told: str) -> None:
+    assert counted(count, "call") == told

@@ -168,5 +168,6 @@ def _duplicate(connection: sqlite3.Connection, session_id: int, position: int, a
 
 
 def _reject(connection: sqlite3.Connection, job: AcceptJob, session_id: int, error: Mapping[str, Any]) -> Accepted:
-    reject(connection, job.raw, error, "accept")
-    return Accepted(Verdict.REJECTED, session_id, reason=error["message"], field=error.get("field"))
+    number = reject(connection, job.raw, error, "accept")
+    why: str = error["message"]
+    return Accepted(Verdict.REJECTED, session_id, reason=why, field=error.get("field"), rejected_job=number)

@@ -42,6 +42,16 @@ def turns(connection: sqlite3.Connection, session_id: int) -> tuple[TurnRow, ...
     return tuple(map(mapping.turn_row, connection.execute(sql("reads/turns"), {"session_id": session_id})))
 
 
+def latest_turns(connection: sqlite3.Connection, limit: int, session_id: int | None) -> tuple[TurnRow, ...]:
+    rows = connection.execute(sql("reads/latest_turns"), {"limit": limit, "session_id": session_id})
+    return tuple(map(mapping.turn_row, rows))
+
+
+def turn_ids(connection: sqlite3.Connection, prefix: str, limit: int) -> tuple[str, ...]:
+    found = connection.execute(sql("reads/turn_ids"), {"prefix": prefix, "limit": limit})
+    return tuple(turn_id for (turn_id,) in found)
+
+
 def calls(connection: sqlite3.Connection, turn_id: str) -> tuple[CallRow, ...]:
     return tuple(map(mapping.call_row, connection.execute(sql("reads/calls"), {"turn_id": turn_id})))
 

@@ -62,6 +62,8 @@ def pending_migrations(path: str | Path) -> tuple[Migration, ...]:
 
 def require_current_schema(path: Path) -> None:
     """Raises NotMigrated when something is pending, SchemaMismatch when the file was migrated by other code."""
+    if not path.exists():
+        raise NotMigrated(f"there is no database {path} here; set INSIKA_DATABASE_URL or run: insika migrate")
     if missing := pending_migrations(path):
         names = ", ".join(f"{migration.number:04d}_{migration.name}" for migration in missing)
         raise NotMigrated(f"the database {path} is not up to date (pending: {names}). Run: insika migrate")

@@ -175,6 +175,12 @@ class SqliteStore:
     async def turns(self, session_id: int) -> Sequence[rows.TurnRow]:
         return await self.database.read(lambda connection: reads.turns(connection, session_id))
 
+    async def latest_turns(self, limit: int = 100, *, session_id: int | None = None) -> Sequence[rows.TurnRow]:
+        return await self.database.read(lambda connection: reads.latest_turns(connection, limit, session_id))
+
+    async def turn_ids(self, prefix: str, limit: int) -> Sequence[str]:
+        return await self.database.read(lambda connection: reads.turn_ids(connection, prefix, limit))
+
     async def calls(self, turn_id: str) -> Sequence[rows.CallRow]:
         return await self.database.read(lambda connection: reads.calls(connection, turn_id))
 

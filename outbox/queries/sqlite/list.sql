@@ -1,5 +1,5 @@
 SELECT id, state, channel, recipient, kind, lane, lane_pos, url, guarantee, attempts, max_attempts, resends,
-       possible_duplicate, last_error, payload, created_at, due_at, claimed_at, settled_at
+       possible_duplicate, last_error, payload, created_at, due_at, claimed_at, settled_at, claim_until
 FROM outbox
 WHERE (:state IS NULL OR state = :state) AND (:id IS NULL OR id = :id)
 ORDER BY rowid DESC

@@ -37,7 +37,7 @@ async def test_what_was_left_is_told_and_what_is_due_is_sent(outbox):
         outbox.add(name, session=name)
     recovering, events, post = recovery(outbox, Answered(200), Answered(503), Unknown("timeout"))
     with capture_logs() as logs:
-        assert await recovering == RecoveredDeliveries(sent=1, uncertain=2, pending=1)
+        assert await recovering == RecoveredDeliveries(sent=1, uncertain=2, pending=1, sending=0)
     assert [line["delivery_id"] for line in logs if line["event"] == "delivery_uncertain"] == ["left"]
     assert len(post.posted) == 3
     told = [(kind, data.get("outcome")) for kind, data in events.told()]
@@ -50,7 +50,7 @@ async def test_what_was_left_is_told_and_what_is_due_is_sent(outbox):
 
 async def test_with_nothing_to_do_it_says_so(outbox):
     recovering, events, _ = recovery(outbox)
-    assert await recovering == RecoveredDeliveries(0, 0, 0)
+    assert await recovering == RecoveredDeliveries(0, 0, 0, 0)
     assert events.told() == []
 
 
@@ -58,14 +58,14 @@ async def test_a_claim_that_still_runs_is_left_alone(outbox):
     outbox.add("d1")
     await outbox.store.claim(20.0)
     recovering, _, _ = recovery(outbox)
-    assert await recovering == RecoveredDeliveries(0, 0, 0)
+    assert await recovering == RecoveredDeliveries(0, 0, 0, 1)
     assert (await outbox.store.show("d1")).state is DeliveryState.DELIVERING
 
 
 async def test_at_least_once_is_sent_again_by_the_recovery_that_finds_it(outbox):
     await leave_behind(outbox, "left", guarantee="at_least_once")
     recovering, events, post = recovery(outbox, Answered(200))
-    assert await recovering == RecoveredDeliveries(1, 0, 0)
+    assert await recovering == RecoveredDeliveries(1, 0, 0, 0)
     assert post.posted[0].headers["insika-possible-duplicate"] == "true"
     assert [kind for kind, _ in events.told()] == ["delivery_delivered"]
 

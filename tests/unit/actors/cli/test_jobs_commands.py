@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from actors.ingress import Ingress
 from insika.errors import InvalidJob
 from insika.storage.port import StoreUnavailable
+from insika.storage.rows import Accepted, Verdict
 from insika.storage.sqlite.store import SqliteStore
 from tests.store_world import World
 
@@ -50,12 +52,18 @@ def test_the_same_id_with_another_text_is_rejected_by_its_field(shop: Any) -> No
     told = shop.run("send", "--session", "ana", "--agent", "shop", "--id", "m1", "good bye")
     assert (told.exit_code, told.stdout) == (1, "")
     assert told.stderr.startswith("Error: the message was rejected: id: ")
+    second, first = shop.json("rejected", "list")
+    assert (first["number"], second["number"]) == (other["rejected_job"], other["rejected_job"] + 1)
+    assert told.stderr.endswith(
+        f" (kept as number {second['number']}; see `insika rejected show {second['number']}`)\n"
+    )
 
 
 def test_a_full_mailbox_says_so(shop: Any) -> None:
     for text in ("one", "two"):
         send(shop, text)
-    assert send(shop, "three", code=1)["error"]["type"] == "mailbox_full"
+    refused = send(shop, "three", code=1)
+    assert (refused["error"]["type"], refused["rejected_job"]) == ("mailbox_full", 1)
 
 
 @pytest.mark.parametrize(
@@ -156,6 +164,26 @@ def test_a_job_that_is_rejected_again_is_kept_anew_and_the_old_one_marked(shop: 
     newer, older = shop.json("rejected", "list")
     assert (newer["requeued_at"], newer["source"]) == (None, "requeue")
     assert older["requeued_at"].endswith("Z")
+
+
+def test_a_job_that_meets_a_full_mailbox_again_names_its_new_number(shop: Any) -> None:
+    for text in ("one", "two", "three"):
+        shop.run("send", "--session", "ana", "--agent", "shop", text)
+    again = shop.json("rejected", "requeue", "1", code=1)
+    assert (again["error"]["type"], again["rejected_job"], again["session"]) == ("mailbox_full", 2, "ana")
+    told = shop.run("rejected", "requeue", "2")
+    assert (told.exit_code, "(kept as number 3; see" in told.stderr) == (1, True)
+    assert [bool(row["requeued_at"]) for row in shop.json("rejected", "list")] == [False, True, True]
+
+
+def test_a_job_that_nobody_kept_anew_is_not_marked(shop: Any, monkeypatch: Any) -> None:
+    async def kept_nowhere(*_: Any, **__: Any) -> Accepted:
+        return Accepted(Verdict.REJECTED, 1, reason="the mailbox is full")
+
+    shop.run("send", "--session", "ana", "--agent", "nobody", "hello")
+    monkeypatch.setattr(Ingress, "take", kept_nowhere)
+    assert shop.json("rejected", "requeue", "1", code=1)["rejected_job"] is None
+    assert shop.json("rejected", "list")[0]["requeued_at"] is None
 
 
 def test_a_job_without_an_id_that_is_requeued_twice_runs_once(shop: Any, command_line: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -76,12 +77,21 @@ def test_bad_usage_is_told_apart_by_its_exit_code(command_line: Any, arguments: 
 
 
 @pytest.mark.parametrize("arguments", [["sessions", "list"], ["outbox", "list"], ["recover"], ["agents", "list"]])
-def test_a_database_that_is_not_migrated_names_the_command_that_helps(command_line: Any, arguments: list[str]) -> None:
+def test_a_database_that_is_not_there_names_what_helps(command_line: Any, arguments: list[str]) -> None:
     result = command_line.run(*arguments)
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.startswith("Error: the database insika.db is not up to date")
-    assert result.stderr.endswith("Run: insika migrate\n")
+    assert result.stderr == (
+        "Error: there is no database insika.db here; set INSIKA_DATABASE_URL or run: insika migrate\n"
+    )
     assert not command_line.database.exists()
+
+
+def test_a_database_that_is_not_migrated_names_the_command_that_helps(command_line: Any) -> None:
+    command_line.database.touch()
+    result = command_line.run("sessions", "list")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("Error: the database insika.db is not up to date (pending: 0001_initial")
+    assert result.stderr.endswith("Run: insika migrate\n")
 
 
 def test_a_database_that_cannot_be_used_says_what_to_look_at(command_line: Any, monkeypatch: Any) -> None:
@@ -104,12 +114,67 @@ def test_a_wrong_environment_is_told_by_variable(command_line: Any, monkeypatch:
     assert "hush" not in result.stderr
 
 
+def test_a_variable_that_nobody_reads_is_warned_of_once(migrated: Any, monkeypatch: Any) -> None:
+    monkeypatch.setenv("INSIKA_AGENT_DIR", "agents")
+    monkeypatch.setenv("INSIKA_LOG_LEVEL", "error")
+    migrated.write("shop.yaml", "id: shop\nmodel: offline/demo\n")
+    for arguments in (["sessions", "list"], ["agents", "apply", "shop.yaml"], ["migrate"], ["recover"]):
+        result = migrated.run(*arguments)
+        assert result.exit_code == 0
+        assert result.stderr == (
+            "Warning: INSIKA_AGENT_DIR is not a variable that Insika reads; did you mean INSIKA_AGENTS_DIR?\n"
+        )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "type_"),
+    [
+        (["agents", "show", "nobody"], "not_found"),
+        (["sessions", "show", "nobody"], "not_found"),
+        (["sessions", "pause", "nobody"], "not_found"),
+        (["sessions", "retry", "nobody"], "not_found"),
+        (["turns", "show", "none"], "not_found"),
+        (["turns", "cancel", "none"], "not_found"),
+        (["outbox", "show", "none"], "not_found"),
+        (["outbox", "resend", "none"], "not_found"),
+        (["rejected", "show", "7"], "not_found"),
+        (["rejected", "requeue", "7"], "not_found"),
+    ],
+)
+def test_a_program_reads_why_a_command_was_refused(migrated: Any, arguments: list[str], type_: str) -> None:
+    result = migrated.run(*arguments, "--json")
+    assert (result.exit_code, result.stderr) == (1, "")
+    error = json.loads(result.stdout)["error"]
+    assert (list(error), error["type"]) == (["type", "message"], type_)
+
+
+def test_a_program_reads_what_the_engine_says_too(command_line: Any, monkeypatch: Any) -> None:
+    error = command_line.json("sessions", "list", code=1)["error"]
+    assert (error["type"], "run: insika migrate" in error["message"]) == ("not_migrated", True)
+    monkeypatch.setenv("INSIKA_SLOTS", "none")
+    error = command_line.json("outbox", "list", code=1)["error"]
+    assert (error["type"], error["field"]) == ("invalid_configuration", "INSIKA_SLOTS")
+
+
 def test_the_log_level_comes_from_the_command_line_or_the_environment(migrated: Any, monkeypatch: Any) -> None:
     assert migrated.run("--log-level", "loud", "sessions", "list").exit_code == 2
     monkeypatch.setenv("INSIKA_LOG_LEVEL", "loud")
     assert migrated.run("sessions", "list").exit_code == 2
     monkeypatch.setenv("INSIKA_LOG_LEVEL", "INFO")
     assert migrated.run("sessions", "list").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "guess"),
+    [
+        (["sesions"], "There is no command 'sesions'; did you mean sessions?"),
+        (["sessions", "shw", "ana"], "There is no command 'shw'; did you mean show?"),
+        (["xyz"], "There is no command 'xyz'."),
+    ],
+)
+def test_a_mistyped_command_is_guessed(command_line: Any, arguments: list[str], guess: str) -> None:
+    result = command_line.run(*arguments)
+    assert (result.exit_code, result.stderr.splitlines()[-1]) == (2, f"Error: {guess}")
 
 
 def test_the_version_is_told(command_line: Any) -> None:

@@ -57,7 +57,7 @@ def test_a_list_of_sessions_tells_what_each_is_doing(command_line: Any) -> None:
     assert ana == {
         "session": "ana",
         "tenant": None,
-        "messages": 0,
+        "message_count": 0,
         "waiting": 1,
         "turn_id": None,
         "turn_state": None,
@@ -66,12 +66,14 @@ def test_a_list_of_sessions_tells_what_each_is_doing(command_line: Any) -> None:
         "due_now": True,
         "due_at": None,
     }
+    shown_as_one = command_line.json("sessions", "show", "ana")
+    assert {key: shown_as_one[key] for key in ana} == ana
     assert (bob["session"], bob["tenant"], bob["paused"]) == ("bob", "acme", True)
     assert [row["session"] for row in command_line.json("sessions", "list", "--tenant", "acme")] == ["bob"]
     assert [row["session"] for row in command_line.json("sessions", "list", "--limit", "1")] == ["bob"]
     shown = command_line.run("sessions", "list").output.splitlines()
     assert shown[0].split() == ["SESSION", "TENANT", "MESSAGES", "WAITING", "TURN", "DUE"]
-    assert shown[1].split() == ["bob", "acme", "0", "1", "waiting,", "paused", "now"]
+    assert shown[1].split() == ["bob", "acme", "0", "1", "waiting,", "paused", "held"]
     assert shown[2].split() == ["ana", "-", "0", "1", "waiting", "now"]
 
 
@@ -110,8 +112,9 @@ def test_a_session_that_is_not_there_is_an_error_that_names_its_tenant(migrated:
 def test_a_session_is_held_and_let_go(command_line: Any) -> None:
     command_line.seed(lambda world: world.say())
     assert command_line.run("sessions", "pause", "s").output == "paused  s\n"
+    assert command_line.json("sessions", "pause", "s") == {"session": "s", "tenant": None, "paused": True}
     assert command_line.json("sessions", "show", "s")["paused"] is True
-    assert command_line.run("sessions", "resume", "s").exit_code == 0
+    assert command_line.json("sessions", "resume", "s")["paused"] is False
     assert command_line.json("sessions", "show", "s")["paused"] is False
 
 
@@ -176,6 +179,55 @@ def test_a_waiting_turn_is_cancelled_once(command_line: Any) -> None:
     first = command_line.json("turns", "cancel", turn_id)
     assert first == {"turn_id": turn_id, "turn_state": "queued", "asked_before": False}
     assert command_line.json("turns", "cancel", turn_id)["asked_before"] is True
+
+
+def test_what_asked_for_a_turns_end_is_called_a_cancel(command_line: Any) -> None:
+    turn_id = command_line.seed(lambda world: world.say()).turn_id
+    command_line.run("turns", "cancel", turn_id)
+    row = command_line.run("sessions", "show", "s").output.splitlines()[-1]
+    assert row.split() == ["2", "control", turn_id, "waits", "cancel"]
+
+
+def test_turns_are_listed_the_newest_first(command_line: Any) -> None:
+    async def fill(world: World) -> list[str]:
+        said = [await world.say(session=name) for name in ("ana", "bob", "ana")]
+        return [str(accepted.turn_id) for accepted in said]
+
+    first, second, third = command_line.seed(fill)
+    listed = command_line.json("turns", "list")
+    assert [(row["turn_id"], row["session"], row["tenant"]) for row in listed] == [
+        (third, "ana", None),
+        (second, "bob", None),
+        (first, "ana", None),
+    ]
+    assert [row["turn_id"] for row in command_line.json("turns", "list", "--session", "ana")] == [third, first]
+    assert [row["turn_id"] for row in command_line.json("turns", "list", "--limit", "1")] == [third]
+    assert command_line.run("turns", "list").output.splitlines()[1].split()[:2] == [third, "ana"]
+    missing = command_line.run("turns", "list", "--session", "nobody")
+    assert (missing.exit_code, "there is no session 'nobody'" in missing.stderr) == (1, True)
+
+
+def test_a_turn_is_known_by_the_beginning_of_its_id(command_line: Any) -> None:
+    async def fill(world: World) -> list[str]:
+        ids = ["d9ff8771-1", "d9ff8772-1", "%9ff8771-1"]
+        for turn_id in ids:
+            await world.say(turn_id=turn_id)
+        return ids
+
+    first, second, odd = command_line.seed(fill)
+    assert command_line.json("turns", "show", "d9ff8771")["turn_id"] == first
+    assert command_line.json("turns", "show", "%")["turn_id"] == odd
+    several = command_line.run("turns", "show", "d9ff877")
+    assert (several.exit_code, several.stderr) == (1, f"Error: 'd9ff877' may be any of: {first}, {second}\n")
+    assert command_line.json("turns", "show", "d9", code=1)["error"]["type"] == "ambiguous"
+    assert command_line.json("turns", "cancel", "d9ff8772")["turn_id"] == second
+    assert command_line.json("turns", "show", "", code=1)["error"]["type"] == "not_found"
+
+
+def test_the_failed_turn_may_be_named_by_its_beginning(command_line: Any) -> None:
+    turn_id = command_line.seed(lambda world: failed_turn(world, "first"))
+    command_line.run("agents", "apply", command_line.write("shop.yaml", COLLECTS))
+    assert command_line.json("sessions", "retry", "s", "--turn", turn_id[:8], code=1)["retried_turn"] == turn_id
 
 
 def test_a_turn_that_has_ended_or_never_was_cannot_be_cancelled(command_line: Any) -> None:
