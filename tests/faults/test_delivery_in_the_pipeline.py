@@ -12,7 +12,7 @@ from actors.receiver import Receiver
 from insika.crash_points import CrashPoint
 from outbox.store import Resent
 from tests.faults.child import Child
-from tests.faults.lives import OUTLIVES_EVERYTHING_S, clock_of_now, live
+from tests.faults.lives import OUTLIVES_EVERYTHING_S, Death, clock_of_now, live
 from tests.faults.scenes import send
 from tests.faults.shop import SECRET, Gates, configured, job, raw, shop_parts
 from tests.faults.verdict import Evidence, judge, rows, uncertain, until
@@ -110,3 +110,38 @@ async def test_answers_of_a_session_leave_in_order_through_refusals_and_deaths(t
             clock.advance(OUTLIVES_EVERYTHING_S)
     said = [json.loads(seen.body)["content"] for seen in receiver.seen]
     assert said == ["Done: A0", "Done: A0", "Done: A1", "Done: A1", "Done: A2", "Done: A3"]
+
+
+@pytest.mark.parametrize("point", [CrashPoint.DELIVERY_CLAIMED, CrashPoint.DELIVERY_SENT])
+async def test_a_channel_that_chose_at_least_once_gets_it_again_with_a_mark(tmp_path, point):
+    clock, death, received = clock_of_now(), Death(point), []
+    async with Receiver([SECRET], on_received=received.append) as receiver:
+        environment = configured(tmp_path, receiver.url, guarantee="at_least_once")
+        await live(tmp_path, environment, lambda insika, _: send(insika, JOBS), clock=clock, death=death)
+        clock.advance(OUTLIVES_EVERYTHING_S)
+        await live(tmp_path, environment, lambda insika, _: send(insika, JOBS), clock=clock)
+    (row,) = outbox(tmp_path)
+    assert (row["state"], row["attempts"]) == ("delivered", 2)
+    marks = [False, True] if point is CrashPoint.DELIVERY_SENT else [True]
+    assert [(each.id, each.possible_duplicate) for each in received] == [(row["id"], mark) for mark in marks]
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3])
+@pytest.mark.parametrize("point", [CrashPoint.DELIVERY_CLAIMED, CrashPoint.DELIVERY_SENT, CrashPoint.DELIVERY_SETTLED])
+async def test_the_pieces_of_an_answer_arrive_in_order_and_each_at_most_once(tmp_path, point, nth):
+    clock, death, received = clock_of_now(), Death(point, nth), []
+    jobs = [job("ana", "ana-1", "one\n\ntwo\n\nthree: letter")]
+    async with Receiver([SECRET], on_received=received.append) as receiver:
+        environment = configured(tmp_path, receiver.url, split="paragraphs")
+        await live(tmp_path, environment, lambda insika, _: send(insika, jobs), clock=clock, death=death)
+        clock.advance(OUTLIVES_EVERYTHING_S)
+        await live(tmp_path, environment, lambda insika, _: send(insika, jobs), clock=clock)
+    assert death.came.is_set()
+    pieces = ["Done: one", "two", "three"]
+    lost = [pieces[nth - 1]] if point is CrashPoint.DELIVERY_CLAIMED else []
+    assert [each.payload["content"] for each in received] == [piece for piece in pieces if piece not in lost]
+    assert all(each.payload["final"] is (each.payload["index"] == 2) for each in received)
+    cut = nth if point is not CrashPoint.DELIVERY_SETTLED else None
+    assert [row["state"] for row in outbox(tmp_path)] == [
+        "uncertain" if place == cut else "delivered" for place in (1, 2, 3)
+    ]

@@ -99,7 +99,10 @@ class Evidence:
     def of_turn(self, job_id: str) -> Row:
         """The turn that a job ended in."""
         (mail,) = [row for row in self.mailbox if row["job_id"] == job_id]
-        (turn,) = [row for row in self.turns if row["id"] == mail["consumed_by"]]
+        return self.turn_of(mail)
+
+    def turn_of(self, mail: Row) -> Row:
+        (turn,) = [row for row in self.turns if row["id"] == (mail["consumed_by"] or mail["turn_id"])]
         return turn
 
     def conversation(self, session_id: int) -> list[Message]:
@@ -137,20 +140,27 @@ def every_job_is_in_one_turn(
     evidence: Evidence, jobs: Collection[Mapping[str, Any]], failures: Collection[str]
 ) -> None:
     names = {row["id"]: row["name"] for row in evidence.sessions}
-    accepted = Counter((names[row["session_id"]], row["job_id"]) for row in evidence.mailbox)
-    assert accepted == Counter((job["session"], job["id"]) for job in jobs)
+    mail = [row for row in evidence.mailbox if row["verdict"] != "control"]
+    assert Counter((names[row["session_id"]], row["job_id"]) for row in mail) == Counter(
+        (job["session"], job["id"]) for job in jobs
+    )
     texts = {(job["session"], job["id"]): job["text"] for job in jobs}
     said = {(row["session_id"], row["position"]): row for row in evidence.messages if row["position"] is not None}
     assert len(said) == len([row for row in evidence.messages if row["position"] is not None])
-    for mail in evidence.mailbox:
-        message = said[mail["session_id"], mail["position"]]
-        assert mail["ended"] == "turn"
-        assert message["turn_id"] == mail["consumed_by"]
-        assert message["content"] == mail["text"] == texts[names[mail["session_id"]], mail["job_id"]]
-    consumed = {row["consumed_by"] for row in evidence.mailbox}
-    assert {row["id"] for row in evidence.turns} == consumed
+    for row in mail:
+        message = said.pop((row["session_id"], row["position"]), None)
+        if row["ended"] == "withdrawn":
+            assert message is None
+            continue
+        assert row["ended"] == "turn"
+        assert message is not None
+        assert message["turn_id"] == row["consumed_by"]
+        assert message["content"] == row["text"] == texts[names[row["session_id"]], row["job_id"]]
+    assert not said, "a message is in the log that nobody sent"
+    assert all(row["ended"] == "control" for row in evidence.mailbox if row["verdict"] == "control")
+    assert {row["id"] for row in evidence.turns} == {row["consumed_by"] or row["turn_id"] for row in mail}
     assert all(row["state"] in ENDED for row in evidence.turns)
-    failed = {row["job_id"] for row in evidence.mailbox if _turn(evidence, row["consumed_by"])["state"] == "failed"}
+    failed = {row["job_id"] for row in mail if evidence.turn_of(row)["state"] == "failed"}
     assert failed == set(failures)
     for session in evidence.sessions:
         spoken = [row for row in evidence.messages if row["session_id"] == session["id"] and row["position"]]
@@ -240,11 +250,6 @@ def uncertain(evidence: Evidence) -> set[str]:
 
 def texts_of(conversation: Iterable[Message], role: Role) -> list[str]:
     return [message.content for message in conversation if message.role is role]
-
-
-def _turn(evidence: Evidence, turn_id: str) -> Row:
-    (turn,) = [row for row in evidence.turns if row["id"] == turn_id]
-    return turn
 
 
 def _message(row: Row) -> Message:
