@@ -14,6 +14,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from types import SimpleNamespace, TracebackType
 from typing import Self
 
@@ -89,6 +90,7 @@ class Webhook:
             trust_env=False,
             auto_decompress=False,
             trace_configs=[trace],
+            headers={"User-Agent": f"insika/{version('insika')}"},
         )
         self._session = await self._closing.enter_async_context(session)
         return self

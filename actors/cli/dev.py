@@ -12,7 +12,7 @@ import click
 
 from actors.cli.chat.lines import is_input
 from actors.cli.chat.screen import screen_and_lines
-from actors.cli.chat.talk import Talk
+from actors.cli.chat.talk import SESSION_MAX, Talk
 from actors.cli.parts import models_here, tools_here
 from actors.cli.refusals import NotFound
 from actors.cli.running import environment_here, run
@@ -42,6 +42,8 @@ def dev(context: click.Context, agent: str | None, session: str) -> None:
     Example:  insika dev
               echo "where is order 1234?" | insika dev
     """
+    if not 0 < len(session) <= SESSION_MAX:
+        raise click.BadParameter(f"must have 1 to {SESSION_MAX} characters", param_hint="--session")
     # Who only works has nowhere else to tell of a turn; a chat shows each.
     context.exit(run(_dev(agent, session), log_level="warning" if is_input() else "info"))
 
@@ -77,7 +79,7 @@ async def _chat(
         await talk.enter(session)
         await _unless(stop, talk.typed(read) if typing else talk.piped(read))
     if insika.runtime.busy:
-        click.echo("Finishing what is under way ...")
+        click.echo("Finishing what is under way; a turn that is cut short goes on when a process runs next ...")
     return 1 if talk.failures and not typing else 0
 
 

@@ -12,9 +12,12 @@ from typing import Any, Protocol
 
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
+from rich.text import Text
 
 from actors.receiver import Received
 from insika.providers.offline import NOTICE
+from insika.text import counted
 
 Event = Mapping[str, Any]
 
@@ -97,13 +100,20 @@ class TerminalNarrator:
         runs: Mapping[str, int] = totals["tool_runs"]
         self._line("")
         self._line("[bold]What came of it[/bold]")
-        self._line(f"  {totals['deliveries']} answers delivered, {totals['duplicates']} of them more than once.")
+        delivered = counted(totals["deliveries"], "answer")
+        self._line(f"  {delivered} delivered, {totals['duplicates']} of them more than once.")
         for call, count in runs.items():
             self._line(f"  {escape(call)} ran {_times(count)}")
         self._line(f"  {totals['recovered_turns']} turn was finished by another process than the one that began it.")
 
     def _line(self, markup: str) -> None:
-        self._console.print(markup, highlight=False, soft_wrap=True)
+        """On a terminal wrapped to its width, under where the line began; elsewhere whole, to be searched."""
+        if not self._console.is_terminal:
+            self._console.print(markup, highlight=False, soft_wrap=True)
+            return
+        text = markup.lstrip(" ")
+        indent = len(markup) - len(text)
+        self._console.print(Padding(Text.from_markup(text), (0, 0, 0, indent), expand=False), highlight=False)
 
 
 def _times(count: int) -> str:
@@ -120,12 +130,12 @@ def _verdict(event: Event) -> str:
 
 
 def _completed(event: Event) -> str:
-    steps = f"{event['steps']} step{'s' if event['steps'] > 1 else ''}"
+    steps = counted(event["steps"], "step")
     return f"[dim]turn {escape(event['outcome'])} after {steps}; answer and delivery committed together[/dim]"
 
 
 def _joined(event: Event) -> str:
-    return f"[yellow]{event['count']} message joined the turn at this boundary[/yellow]"
+    return f"[yellow]{counted(event['count'], 'message')} joined the turn at this boundary[/yellow]"
 
 
 def _warned(event: Event) -> str:

@@ -21,6 +21,14 @@ SUITES: tuple[tuple[str, Callable[[], Awaitable[list[Figure]]]], ...] = (
     ("the durable turn on SQLite", durable.figures),
 )
 COLUMNS = ("name", "n", "p50_ms", "p95_ms", "per_s", "floor_ms", "ratio", "note")
+USAGE = """\
+Usage: scripts/bench [--json]
+
+Measures what a turn costs, beside a floor measured in the same run. Takes a few minutes; run it on a quiet machine.
+
+  --json   one JSON object a line on standard output
+  --help   this text
+"""
 
 
 async def run(as_json: bool) -> None:
@@ -38,6 +46,9 @@ async def run(as_json: bool) -> None:
 
 
 def main(arguments: list[str]) -> int:
+    if {"-h", "--help"} & set(arguments):
+        sys.stdout.write(USAGE)
+        return 0
     if unknown := [argument for argument in arguments if argument != "--json"]:
         sys.stderr.write(f"bench: no such option: {unknown[0]}. Usage: scripts/bench [--json]\n")
         return 2

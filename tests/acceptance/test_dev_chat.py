@@ -131,6 +131,7 @@ def test_a_signal_in_the_middle_of_a_turn_ends_the_chat_and_the_turn_goes_on_lat
     hanging_shop.write("go-order_lookup", "")
     assert first.signal(number) == 0
     assert "Traceback" not in first.printed
+    assert "a turn that is cut short goes on when a process runs next" in first.printed
     second = hanging_shop.insika("dev", input="")
     assert second.code == 0, second
     shown = hanging_shop.must("sessions", "show", "dev", "--json").json

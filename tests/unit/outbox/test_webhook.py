@@ -7,6 +7,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+from importlib.metadata import version
 
 import pytest
 from aiohttp.abc import AbstractResolver
@@ -56,6 +57,7 @@ async def test_the_request_is_what_was_given():
     assert seen.head.startswith("POST /hook HTTP/1.1\r\n")
     assert (seen.header("webhook-id"), seen.header("content-type")) == ("d1", "application/json")
     assert seen.header("content-length") == "7"
+    assert seen.header("user-agent") == f"insika/{version('insika')}"
     assert seen.body == b'{"a":1}'
 
 

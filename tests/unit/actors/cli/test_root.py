@@ -70,7 +70,14 @@ def test_everything_that_is_listed_or_shown_can_be_had_as_json(name: str) -> Non
 
 @pytest.mark.parametrize(
     "arguments",
-    [["nothing"], ["send", "--session", "s", "hello"], ["receive", "--port", "x"], ["rejected", "show", "0"]],
+    [
+        ["nothing"],
+        ["send", "--session", "s", "hello"],
+        ["receive", "--port", "x"],
+        ["rejected", "show", "0"],
+        ["dev", "--session", ""],
+        ["dev", "--session", "s" * 257],
+    ],
 )
 def test_bad_usage_is_told_apart_by_its_exit_code(command_line: Any, arguments: list[str]) -> None:
     assert command_line.run(*arguments).exit_code == 2
