@@ -108,7 +108,7 @@ class TerminalNarrator:
 
     def _line(self, markup: str) -> None:
         """On a terminal wrapped to its width, under where the line began; elsewhere whole, to be searched."""
-        if not self._console.is_terminal:
+        if not (self._console.is_terminal and markup):
             self._console.print(markup, highlight=False, soft_wrap=True)
             return
         text = markup.lstrip(" ")

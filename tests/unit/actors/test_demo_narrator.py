@@ -33,6 +33,13 @@ def test_a_long_line_is_wrapped_on_a_terminal_alone(terminal: bool, lines: list[
     assert [line.rstrip() for line in file.getvalue().splitlines()] == lines
 
 
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_scene_is_set_apart(terminal: bool) -> None:
+    file = io.StringIO()
+    TerminalNarrator(Console(file=file, force_terminal=terminal, color_system=None)).scene("The next")
+    assert [line.rstrip() for line in file.getvalue().splitlines()] == ["", "The next"]
+
+
 def test_what_is_counted_agrees_with_its_number() -> None:
     file = io.StringIO()
     narrator = TerminalNarrator(Console(file=file, color_system=None))
