@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize(
-    ("argument", "code", "told"), [("--help", 0, "Usage: scripts/bench"), ("-h", 0, "Usage:"), ("--fast", 2, "")]
+    ("argument", "code", "told"), [("--help", 0, "usage: scripts/bench"), ("-h", 0, "usage:"), ("--fast", 2, "")]
 )
 def test_what_it_takes_is_told_at_once(argument: str, code: int, told: str) -> None:
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'scripts'}{os.pathsep}{ROOT}"}
