@@ -70,7 +70,6 @@ class JsonNarrator:
 class TerminalNarrator:
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._narrating = False
 
     def opening(self, directory: str, receiver: str) -> None:
         self._line(f"[dim]{escape(NOTICE)} No network and no key are used.[/dim]")
@@ -100,11 +99,14 @@ class TerminalNarrator:
         runs: Mapping[str, int] = totals["tool_runs"]
         self._line("")
         self._line("[bold]What came of it[/bold]")
-        delivered = counted(totals["deliveries"], "answer")
-        self._line(f"  {delivered} delivered, {totals['duplicates']} of them more than once.")
+        for answer, count in totals["arrivals"].items():
+            self._line(f"  {escape(answer)} arrived {_times(count)}")
         for call, count in runs.items():
             self._line(f"  {escape(call)} ran {_times(count)}")
-        self._line(f"  {totals['recovered_turns']} turn was finished by another process than the one that began it.")
+        delivered, recovered = counted(totals["deliveries"], "answer"), counted(totals["recovered_turns"], "turn")
+        self._line(
+            f"  {delivered} delivered, {totals['duplicates']} of them again; {recovered} finished by another process."
+        )
 
     def _line(self, markup: str) -> None:
         """On a terminal wrapped to its width, under where the line began; elsewhere whole, to be searched."""

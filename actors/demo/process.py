@@ -27,7 +27,7 @@ from insika.providers.offline import OfflineProvider
 from insika.tools.registry import ToolRegistry
 
 JOURNAL = "tool-runs.jsonl"
-WORD_S = 0.012
+WORD_S = 0.03
 TOOL_S = 0.25
 
 

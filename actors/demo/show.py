@@ -25,6 +25,7 @@ class Show:
     def __init__(self, narrator: Narrator) -> None:
         self._narrator = narrator
         self._arrivals: Counter[str] = Counter()
+        self._recipients: dict[str, str] = {}
         self._resumed: set[str] = set()
 
     async def run(self) -> bool:
@@ -50,6 +51,7 @@ class Show:
 
     def _received(self, received: Received) -> None:
         self._arrivals[received.id] += 1
+        self._recipients[received.id] = received.payload["recipient"]
         self._narrator.received(received)
 
     def _event(self, event: Event) -> None:
@@ -62,6 +64,7 @@ class Show:
         return {
             "deliveries": len(self._arrivals),
             "duplicates": sum(self._arrivals.values()) - len(self._arrivals),
+            "arrivals": {f"answer {id} to {self._recipients[id]}": count for id, count in self._arrivals.items()},
             "tool_runs": dict(Counter(_call(run) for run in runs)),
             "recovered_turns": len(self._resumed),
         }

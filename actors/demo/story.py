@@ -42,7 +42,7 @@ async def send_the_same_again(worker: Worker, narrator: Narrator) -> None:
 
 
 async def ask_for_too_much(worker: Worker, narrator: Narrator) -> None:
-    narrator.scene("A request that would take 24 tool calls, with a budget of 14")
+    narrator.scene("A request that would take 24 tool calls, with a budget of 14: the model is told in time")
     narrator.person("ben", "Please research the catalogue.")
     turn = await worker.send(job("ben", "Please research the catalogue.", "ben-1"))
     await _until_delivered(worker, turn)

@@ -25,7 +25,7 @@ class Worker:
 
     def __init__(self, directory: Path, environment: Mapping[str, str], on_event: Callable[[Event], None]) -> None:
         self._directory = directory
-        self._environment = environment
+        self._environment = dict(environment)
         self._on_event = on_event
         self._events: list[Event] = []
         self._news = asyncio.Condition()
@@ -47,7 +47,8 @@ class Worker:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=errors,
-                env={**os.environ, **self._environment},
+                env={name: value for name, value in os.environ.items() if not name.startswith("INSIKA_")}
+                | self._environment,
             )
         self._listening = asyncio.create_task(self._listen())
         await self.until(lambda event: event["event"] == "ready")
