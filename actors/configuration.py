@@ -14,6 +14,7 @@ import structlog
 from actors.agents import Agent, AgentDirectory
 from insika.agents.limits import TurnLimits, turn_limits
 from insika.agents.profile import Profile
+from insika.channels import Channel
 from insika.config_files import load_profile_folder, load_settings_file
 from insika.errors import InvalidConfiguration
 from insika.settings import Settings, load_settings
@@ -31,10 +32,16 @@ class Configuration:
         self._unreadable = ""
         self._log = structlog.get_logger("insika.configuration")
         self._limits: dict[str, TurnLimits] = {}  # by profile revision, under the settings at hand
+        self._channels: dict[str, Channel] = {}
         self.agents = AgentDirectory(store)
 
     def settings(self) -> Settings:
         return self._settings
+
+    def last_known_channel(self, id: str) -> Channel | None:
+        """The channel as it is, or as this process last knew it: an answer to one that is gone by now becomes a
+        delivery that fails where an operator sees it."""
+        return self._channels.get(id)
 
     def limits(self, agent: Agent) -> TurnLimits:
         """What bounds a turn of this agent that begins now."""
@@ -80,6 +87,7 @@ class Configuration:
             return
         self._settings_revision = row.revision
         self._limits.clear()
+        self._channels.update((channel.id, channel) for channel in self._settings.channels)
 
 
 def file_source(revision: str) -> str:

@@ -81,7 +81,7 @@ class Embedded:
         self.outbox = SqliteOutboxStore(store.database)
         self._ring = WakeSignal()
         self.bus = LocalBus(self._ring)
-        stage = Stage(self.configuration, parts.models, parts.tools, ToolThreads())
+        stage = Stage(self.configuration, parts.models, parts.tools, ToolThreads(environment.slots))
         world = World(store, stage, self.events, parts.clock, self.bus, parts.crash)
         keeper = LeaseKeeper(store.renewal(), environment.lease_s, parts.clock)
         self.runtime = Runtime(world, keeper, environment.slots)
@@ -102,7 +102,9 @@ class Embedded:
             self.events,
             crash=parts.crash,
         )
-        self._delivery_loop = DeliveryLoop(self.outbox, self.deliverer, self._ring, parts.clock, self.events)
+        self._delivery_loop = DeliveryLoop(
+            self.outbox, self.deliverer, self._ring, parts.clock, self.events, slots=environment.slots
+        )
         self.sweeper = Sweeper(
             store, self.bus, parts.clock, self._expire_claims, self.configuration.refresh, outage=keeper.outage
         )

@@ -88,7 +88,7 @@ class Ingress:
             agent = agents.current(job.agent)
         if agent is None:
             raise UnknownAgent(f"agent: there is no agent {job.agent!r}; apply its profile first", field="agent")
-        if job.channel is not None and self._configuration.settings().channel(job.channel) is None:
+        if job.channel is not None and not await self._has_channel(job.channel):
             raise InvalidJob(f"channel: there is no channel {job.channel!r} in the settings", field="channel")
         limits = self._configuration.limits(agent)
         return AcceptJob(
@@ -114,6 +114,11 @@ class Ingress:
             session_vars=remembered_vars(job.vars),
             var_updates=var_updates(job.vars),
         )
+
+    async def _has_channel(self, id: str) -> bool:
+        if self._configuration.settings().channel(id) is None:
+            await _patiently(self._configuration.refresh)  # it may have been applied a moment ago
+        return self._configuration.settings().channel(id) is not None
 
     async def _keep(self, raw: bytes, error: InvalidJob, source: str) -> Kept:
         number = await _patiently(lambda: self._store.reject(raw, error.as_dict(), source))

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import structlog
+
 from actors.agents import Agent
 from actors.configuration import Configuration
 from actors.tool_failures import ToolFailures
@@ -64,6 +66,7 @@ class Stage:
         self._tools = tools
         self._threads = threads
         self._allowed: dict[str, tuple[str, ...]] = {}  # by profile revision, which never changes
+        self._log = structlog.get_logger("insika.turns")
 
     def begin(self, session: SessionRow, turn_id: str, agent_id: str) -> Staged:
         """A new turn, by the profile as it is now. Raises UnknownAgent, or ProviderFatal for a model that this process
@@ -82,8 +85,10 @@ class Stage:
         return self._staged(session, turn.id, agent, TurnLimits.from_dict(turn.limits))
 
     def deliveries(self, session: SessionRow, turn_id: str, to: Addressee, answer: Answer) -> tuple[NewDelivery, ...]:
-        """The outbox rows of an answer. A channel that is gone from the settings has nowhere to deliver to."""
-        channel = self._configuration.settings().channel(to.channel) if to.channel is not None else None
+        """The outbox rows of an answer. A channel that this process has never known has nowhere to deliver to."""
+        channel = self._configuration.last_known_channel(to.channel) if to.channel is not None else None
+        if to.channel is not None and channel is None:
+            self._log.warning("answer kept, not delivered: no such channel", turn_id=turn_id, channel=to.channel)
         answered = Answered(session.id, session.name, turn_id, to.agent, session.tenant, to.recipient)
         return answer_deliveries(channel, answered, answer.content, answer.outcome)
 

@@ -79,8 +79,9 @@ class TaskActor:
         except LeaseLost as lost:
             self._notes.warning("session lost", reason=lost.message)
         except asyncio.CancelledError:
-            # A call in a thread cannot be stopped: whoever took the session now might run beside it.
-            if self._toolbox is None or not self._toolbox.in_threads:
+            # Only a drain hands over. Anything else that ends the loop is a death, and must be counted as one. And a
+            # call in a thread cannot be stopped: whoever took the session now might run beside it.
+            if self._leaving() and (self._toolbox is None or not self._toolbox.in_threads):
                 await self._endings.hand_over(self._owed)
             raise
 

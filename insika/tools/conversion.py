@@ -41,7 +41,7 @@ def as_text(result: Any) -> str:
         return clean_text(result)
     try:
         return pydantic_core.to_json(clean(_plain(result)), inf_nan_mode="null").decode()
-    except (ValueError, TypeError, RecursionError) as error:
+    except Exception as error:  # a property, a serializer, a lazy mapping: whatever code the value brings along
         raise NotText(_why(result, error)) from error
 
 

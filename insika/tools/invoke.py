@@ -23,6 +23,7 @@ MAX_OUTPUT_BYTES = 64 * 1024
 """UTF-8 bytes of one result, the note about the cut included."""
 MAX_REASON_BYTES = 2 * 1024
 """UTF-8 bytes of what an exception says of itself."""
+_QUICKLY_TOLD = (str, Halt, int, float, type(None))
 GRACE_S = 1.0
 """Seconds that an async tool has to clean up after it was cut, before it is left to itself."""
 
@@ -87,7 +88,10 @@ async def run_tool(
     limit_s = timeout_s if tool.timeout_s is None else tool.timeout_s
     try:
         run = functools.partial(tool.invoke, _bind(tool, call), context)
-        ended = await (threads.run(run, limit_s) if tool.blocking else _run_on_loop(run, limit_s))
+        if tool.blocking:
+            ended = await threads.run(lambda: _tell(run()), limit_s)
+        else:
+            ended = await _run_on_loop(lambda: _told_by(run()), limit_s)
     except InvalidArguments as refused:
         return _invalid(tool, refused)
     except NotStarted as why:
@@ -95,10 +99,13 @@ async def run_tool(
     except TimeoutError:
         content = sentences.UNKNOWN_OUTCOME if tool.side_effect else sentences.tool_timed_out(tool.name, limit_s)
         return ToolOutcome(OutcomeKind.TIMED_OUT, content, is_error=True)
-    if isinstance(ended, Raised):
-        on_raised(tool.name, call.id, ended.error)
-        return _failed(tool, _reason(ended.error))
-    return _done(tool, ended.value)
+    if isinstance(ended, Returned):
+        told: _Told = ended.value
+        return ToolOutcome(OutcomeKind.DONE, told.text, halts=told.halts)
+    if isinstance(ended.error, NotText):
+        return _failed(tool, f"it ran to its end, but its result cannot be read: it is {ended.error}")
+    on_raised(tool.name, call.id, ended.error)
+    return _failed(tool, _reason(ended.error))
 
 
 def _bind(tool: Tool, call: ToolCall) -> Mapping[str, Any]:
@@ -138,12 +145,21 @@ async def _cut(task: asyncio.Task[Ended]) -> None:
     await asyncio.wait({task}, timeout=GRACE_S)
 
 
-def _done(tool: Tool, value: Any) -> ToolOutcome:
-    try:
-        text = as_text(value)
-    except NotText as why:
-        return _failed(tool, f"it ran to its end, but its result cannot be read: it is {why}")
-    return ToolOutcome(OutcomeKind.DONE, _bounded(text), halts=isinstance(value, Halt))
+@dataclass(frozen=True, slots=True)
+class _Told:
+    text: str
+    halts: bool
+
+
+def _tell(value: Any) -> _Told:
+    """What a tool returned, as the model reads it. Takes as long as the value is large. Raises NotText."""
+    return _Told(_bounded(as_text(value)), isinstance(value, Halt))
+
+
+async def _told_by(running: Awaitable[Any]) -> _Told:
+    value = await running
+    # A million rows take half a minute to write down: not on the loop that every session shares.
+    return _tell(value) if isinstance(value, _QUICKLY_TOLD) else await asyncio.to_thread(_tell, value)
 
 
 def _invalid(tool: Tool, refused: InvalidArguments) -> ToolOutcome:

@@ -6,10 +6,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from actors.ingress import Kept
+from insika.settings import load_settings
 from insika.storage.port import StoreUnavailable
 from insika.storage.rows import Accepted, Verdict
 from insika.testing import Say, Script
-from tests.actor_world import profile, unavailable
+from tests.actor_world import CHANNEL, SECRET, profile, unavailable
 
 ECHO = Script([lambda scene: Say(f"re {scene.text}")])
 
@@ -49,6 +50,31 @@ async def test_an_agent_that_was_applied_elsewhere_is_found(place_for):
 
     assert accepted.verdict is Verdict.ACCEPTED
     assert await process.answers() == ["re hi"]
+
+
+async def test_a_channel_that_was_applied_elsewhere_is_found(place_for):
+    place = place_for(ECHO)
+    process = await place.process()
+    settings = load_settings({"channels": [{"id": "new", "url": "https://example.com/", "secret": SECRET}]}, "test")
+    await process.store.apply_settings(settings.revision(), settings.document(), "operator")
+    accepted = await process.send("hi", channel="new")
+    await process.idle()
+
+    assert accepted.verdict is Verdict.ACCEPTED
+
+
+async def test_an_answer_to_a_channel_that_was_taken_away_meanwhile_is_not_lost_unseen(place_for):
+    place = place_for(ECHO)
+    process = await place.process()
+    await process.send("hi", channel=CHANNEL)
+    settings = load_settings({}, "test")
+    await process.store.apply_settings(settings.revision(), settings.document(), "operator")
+    await process.configuration.refresh()
+    await process.idle()
+
+    assert process.configuration.settings().channel(CHANNEL) is None
+    (row,) = await process.select("SELECT channel, state FROM outbox")
+    assert (row["channel"], row["state"]) == (CHANNEL, "pending")
 
 
 async def test_the_broker_s_id_counts_where_the_job_has_none(place_for):

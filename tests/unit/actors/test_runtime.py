@@ -267,3 +267,26 @@ async def test_a_session_that_is_paused_is_not_taken_and_goes_on_when_it_may(pla
     await process.sweep()
     await process.idle()
     assert await process.answers() == ["Done.", "Done."]
+
+
+async def test_an_actor_that_is_cancelled_outside_a_drain_has_died(place_for):
+    """Whatever ends the loop cancels its tasks: a tool that takes its process along must not look like a clean exit."""
+    place = place_for(LONG)
+    place.shop.gates["pay", 1] = gate = Gate()
+    process, heir = await place.process(), await place.process()
+    await process.send("hello")
+    await gate.reached()
+    (running,) = process.runtime._running.values()
+    running.cancel()
+    await asyncio.wait({running})
+
+    assert (await process.row()).lease_id is not None
+    gate.open()
+    place.clock.advance(LEASE_S + 1)
+    place.shop.gates["pay", 2] = gate = Gate()
+    await heir.sweep()
+    await gate.reached()
+    assert (await heir.row()).deaths == 1
+    gate.open()
+    await heir.idle()
+    assert await heir.answers() == ["All paid."]

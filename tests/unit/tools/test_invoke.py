@@ -4,12 +4,12 @@ import asyncio
 import dataclasses
 import enum
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, SecretStr
+from pydantic import BaseModel, SecretStr, computed_field
 
 from insika.messages import Halt, ToolCall
 from insika.tools import invoke
@@ -344,3 +344,43 @@ async def test_a_call_that_finds_no_thread_is_known_not_to_have_run(gate: thread
     assert "it was not started, so it had no effect" in outcome.content
     gate.set()
     await held
+
+
+class Priced(BaseModel):
+    """Its price is worked out when it is written down."""
+
+    @computed_field
+    @property
+    def price(self) -> int:
+        return {}["price"]
+
+
+@pytest.mark.parametrize("made", [sync_tool(Priced), async_tool(lambda: asyncio.sleep(0, Priced()))])
+async def test_a_result_whose_own_code_fails_is_an_error_for_the_model(made):
+    outcome = await run(made)
+
+    assert (outcome.kind, outcome.is_error) == (OutcomeKind.ERROR, True)
+    assert "ran to its end" in outcome.content
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+async def test_a_large_result_is_not_written_down_on_the_loop(blocking):
+    written_by: list[int] = []
+
+    class Rows(Mapping[str, int]):
+        def __getitem__(self, key):
+            return 1
+
+        def __iter__(self):
+            written_by.append(threading.get_ident())
+            return iter(["row"])
+
+        def __len__(self):
+            return 1
+
+    made = sync_tool(Rows) if blocking else async_tool(lambda: asyncio.sleep(0, Rows()))
+    outcome = await run(made)
+
+    assert outcome.content == '{"row":1}'
+    assert written_by
+    assert threading.get_ident() not in written_by
