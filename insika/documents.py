@@ -23,6 +23,7 @@ Path = tuple[str | int, ...]
 MAX_DEPTH = 64
 MAX_VALUES = 200_000
 _LONGEST_KEY = 64
+_SIGNS_WITH = "whsec_"
 _INT_64 = 2**63
 _CONTAINERS = (dict, list, tuple, Mapping)
 _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
@@ -59,7 +60,8 @@ class Flaw:
 
 
 def dotted(path: Path) -> str:
-    """`limits.max_tool_calls`, `channels.0.url`. Keys are shown without control characters and at most 64 long."""
+    """`limits.max_tool_calls`, `channels.0.url`. Keys are shown without control characters and at most 64 long, and
+    one that looks like a secret not at all."""
     return ".".join(_shown(step) if isinstance(step, str) else str(step) for step in path)
 
 
@@ -183,5 +185,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def _shown(key: str) -> str:
+    if key.startswith(_SIGNS_WITH):
+        return f"{_SIGNS_WITH}***"  # a signing secret that was written in the place of a key
     legible = "".join(character if character.isprintable() else "\ufffd" for character in clean_text(key))
     return legible if len(legible) <= _LONGEST_KEY else f"{legible[: _LONGEST_KEY - 1]}…"

@@ -1,16 +1,21 @@
 """YAML as configuration is written in it: one document, no tags that build objects, no key given twice.
 
-Only text comes in and plain data goes out. An error names the line, never what stands in it: it may be a secret.
+Only text comes in and plain data goes out. An error names the line and, for a repeated key, the path to it; never a
+value, an anchor or a tag: an unquoted secret may be read as any of them.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import yaml
 
 from insika.documents import Path, dotted
 from insika.errors import InvalidConfiguration
+
+_QUOTES_GRAMMAR_ONLY = re.compile(r"""(?:[^'"]|'(?:<[a-z ]+>|[^\w'\\]|\\[nrt])'|"'")*""")
+"""The beginning of a parser's sentence in which only marks and names of the grammar are quoted."""
 
 
 def parse_yaml(text: str, where: str) -> object:
@@ -32,9 +37,9 @@ def parse_yaml(text: str, where: str) -> object:
         raise InvalidConfiguration(where, [("", f"line {line}: holds a character that YAML does not allow")]) from None
     except RecursionError:
         raise InvalidConfiguration(where, [("", "is nested too deeply")]) from None
-    except ValueError:
-        # Such as 2030-02-31.
-        why = "holds something that looks like a date or a number and is none; put it in quotes"
+    except (ValueError, AttributeError, KeyError):
+        # Such as 2030-02-31; or, after a tag like !!bool, what the constructor looks up without a check.
+        why = "holds something that looks like, or is tagged as, a date or a number and is none; put it in quotes"
         raise InvalidConfiguration(where, [("", why)]) from None
     if repeated:
         raise InvalidConfiguration(where, [(dotted(path), why) for path, why in repeated])
@@ -45,7 +50,14 @@ def _not_yaml(error: yaml.MarkedYAMLError) -> str:
     mark = error.problem_mark or error.context_mark
     place = f"line {mark.line + 1} column {mark.column + 1}: " if mark is not None else ""
     said = ", ".join(part for part in (error.context, error.problem) if part)
-    return f"{place}is not YAML: {said or 'it cannot be read'}"
+    return f"{place}is not YAML: {_without_content(said) or 'it cannot be read'}"
+
+
+def _without_content(said: str) -> str:
+    """`said` up to where it quotes the document."""
+    quoted = _QUOTES_GRAMMAR_ONLY.match(said)
+    kept = quoted[0] if quoted is not None else ""
+    return said if kept == said else f"{kept.rstrip()} … (not shown, it may be a secret)"
 
 
 def _repeated_keys(root: yaml.Node | None) -> Iterator[tuple[Path, str]]:

@@ -46,6 +46,32 @@ def test_a_secret_on_a_broken_line_is_not_quoted() -> None:
     assert "t0ken" not in str(problems("secret: t0ken: x\n"))
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "*hunter2",
+        "!hunter2",
+        "!<hunter2'x>",
+        "!hunter2%22'x y",
+        "!hunter2!x y",
+        "&hunter2 a\n    b: &hunter2 c",
+        "!!int hunter2",
+        "!!bool hunter2",
+        "!!timestamp hunter2",
+        "!!binary hünter2",
+        "{whsec_hunter2: 1, whsec_hunter2: 2}",
+    ],
+)
+def test_a_secret_without_quotes_is_not_told_whatever_yaml_takes_it_for(value: str) -> None:
+    told = str(problems(f"channels:\n  - id: a\n    secret: {value}\n"))
+    assert "nter2" not in told
+
+
+def test_what_the_grammar_expected_is_told() -> None:
+    assert "expected ',' or ']', but got '<stream end>'" in problems("a: [1,2\n")[0][1]
+    assert "found character '@' that cannot start any token" in problems("a: @b\n")[0][1]
+
+
 def test_every_repeated_key_is_named_with_its_lines() -> None:
     text = "a: 1\nb:\n  - {c: 1, c: 2}\n  - d: 1\n    d: 2\na: 2\na: 3\n"
     assert sorted(problems(text)) == [
