@@ -22,6 +22,7 @@ from insika.documents import Path, canonical_digest, dotted, flaws, kind, parse_
 from insika.errors import InvalidJob
 from insika.parsing import did_you_mean
 from insika.session_vars import var_updates
+from insika.text import REPLACEMENT
 
 MAX_BODY_BYTES = 256 * 1024
 MAX_TEXT_BYTES = 64 * 1024
@@ -76,7 +77,8 @@ def parse_job(raw: bytes | str | Mapping[str, Any]) -> TurnJob:
     """The job that `raw` holds: a JSON text, UTF-8 when it is bytes, or its object.
 
     Raises InvalidJob; its `field` is the dotted path of the first mistake, or `body` when there is no object to look
-    into. Sizes are those after replacement, as they are stored.
+    into. Sizes are those of the text as it is stored, but for U+FFFD, which counts as one byte as the NUL it may stand
+    for does: a text that fits as it was sent also fits when it is sent again as it was stored.
     """
     document = _document(raw)
     if not isinstance(document, Mapping):
@@ -166,11 +168,15 @@ def _came(name: str, value: object) -> str:
         return kind(value)
     if not value:
         return "an empty string"
-    return f"a string of {len(value.encode())} bytes" if name == "text" else f"a string of {len(value)} characters"
+    return f"a string of {_size(value)} bytes" if name == "text" else f"a string of {len(value)} characters"
+
+
+def _size(text: str) -> int:
+    return len(text.encode()) - (len(REPLACEMENT.encode()) - 1) * text.count(REPLACEMENT)
 
 
 def _fits(text: str) -> str:
-    if len(text.encode()) > MAX_TEXT_BYTES:
+    if _size(text) > MAX_TEXT_BYTES:
         raise ValueError
     return text
 

@@ -233,8 +233,12 @@ def test_a_pair_of_surrogates_is_the_character_it_stands_for() -> None:
     assert (job.session, job.text) == ("\U0001f600", "\U0001f600")
 
 
-def test_text_is_measured_as_it_is_stored() -> None:
-    assert refused({**SMALLEST, "text": "\0" * (MAX_TEXT_BYTES // 2)}).field == "text"
+def test_what_is_replaced_counts_as_one_byte_so_that_the_job_runs_now_and_again() -> None:
+    longest = parse_job({**SMALLEST, "text": "\0" * MAX_TEXT_BYTES}).text
+    assert longest == "\ufffd" * MAX_TEXT_BYTES
+    assert parse_job({**SMALLEST, "text": longest}).text == longest
+    error = refused({**SMALLEST, "text": "\0" * (MAX_TEXT_BYTES + 1)})
+    assert f"got a string of {MAX_TEXT_BYTES + 1} bytes" in error.message
 
 
 @pytest.mark.parametrize("name", ["session", "agent", "id", "tenant", "customer", "channel", "recipient"])
