@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import click
 
@@ -14,9 +13,10 @@ from actors.cli.output import moment, one_line, print_fields, print_heading, pri
 from actors.cli.refusals import NotFound
 from actors.cli.running import open_door, open_store, run
 from actors.cli.verdicts import HandedIn, hand_in, print_handed_in
+from insika.documents import parse_json
 from insika.storage.rows import RejectedJob
 
-NUMBER = click.argument("number", type=click.IntRange(min=1))
+NUMBER = click.argument("number", type=click.IntRange(min=1, max=2**63 - 1))
 
 
 @click.group(cls=Group)
@@ -108,13 +108,13 @@ def _missing(number: int) -> NotFound:
     return NotFound(f"there is no rejected job {number}; `insika rejected list` shows those there are")
 
 
-def _session(raw: bytes) -> str | None:
-    """As the job itself names it, if it can be read so far."""
+def _named(raw: bytes, field: str) -> str | None:
+    """What the job itself says there, if it can be read so far."""
     try:
-        job = json.loads(raw)
+        job = parse_json(raw.decode("utf-8-sig"))
     except ValueError:
         return None
-    named = job.get("session") if isinstance(job, dict) else None
+    named = job.get(field) if isinstance(job, Mapping) else None
     return named if isinstance(named, str) else None
 
 
@@ -137,7 +137,7 @@ async def _requeue(number: int) -> HandedIn:
         if row is None:
             raise _missing(number)
         # A job without an id of its own gets one that follows from its number: doing this twice runs it once.
-        id_, session = f"requeued-{number}", _session(row.raw)
+        id_, session = _named(row.raw, "id") or f"requeued-{number}", _named(row.raw, "session")
         handed_in = await hand_in(door.ingress, row.raw, id=id_, session=session, source="requeue")
         if handed_in.taken or handed_in.number is not None:
             await door.store.mark_requeued(number)  # it lives on, in a mailbox or under another number

@@ -194,6 +194,20 @@ def test_a_job_without_an_id_that_is_requeued_twice_runs_once(shop: Any, command
     assert (first["verdict"], again["verdict"], again["turn_id"]) == ("accepted", "duplicate", first["turn_id"])
 
 
+def test_a_requeued_job_is_told_by_its_own_id(shop: Any) -> None:
+    for id_ in ("m1", "m2", "m9"):
+        shop.run("send", "--session", "ana", "--agent", "shop", "--id", id_, "hello")
+    shop.run("agents", "apply", shop.write("shop.yaml", SHOP.replace("2", "3")))
+    assert shop.json("rejected", "requeue", "1")["id"] == "m9"
+
+
+@pytest.mark.parametrize("command", ["show", "requeue"])
+@pytest.mark.parametrize("number", [2**63, 10**22])
+def test_a_number_that_no_rejected_job_can_have_is_bad_usage(migrated: Any, command: str, number: int) -> None:
+    assert migrated.run("rejected", command, str(2**63 - 1)).exit_code == 1
+    assert migrated.run("rejected", command, str(number)).exit_code == 2
+
+
 def test_a_rejected_job_that_is_not_there_is_an_error(migrated: Any) -> None:
     for command in ("show", "requeue"):
         missing = migrated.run("rejected", command, "7")
