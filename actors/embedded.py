@@ -142,12 +142,18 @@ class Embedded:
         ]
         return self
 
-    async def __aexit__(self, *exc_info: object) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         """Drain: within the drain time turns come to their next boundary or answer, and deliveries under way to their
-        end. What takes longer is handed over, or cut and told as uncertain."""
+        end. What takes longer is handed over, or cut and told as uncertain.
+
+        Cancelled, which is how a loop ends that something broke, it hands over nothing: whatever runs has lost its
+        owner, and that must be counted, or a turn that breaks its process would break one after the other.
+        """
         self._stop.set()
         self._ring.ring()
-        await asyncio.gather(self.runtime.drain(self._environment.drain_s), self._end_tasks())
+        cancelled = kind is not None and issubclass(kind, asyncio.CancelledError)
+        leave = self.runtime.abandon() if cancelled else self.runtime.drain(self._environment.drain_s)
+        await asyncio.gather(leave, self._end_tasks())
         await self._resources.aclose()
         await self.store.close()
 

@@ -81,6 +81,19 @@ class Runtime:
                 task.cancel()
         if late:
             await asyncio.wait(late.values())
+        await self._stop()
+
+    async def abandon(self) -> None:
+        """Cut everything and hand over nothing: the leases run out, and each counts a death."""
+        self._slots = 0  # what the news of an end would wake has nowhere to run
+        running = list(self._running.values())
+        for task in running:
+            task.cancel()
+        if running:
+            await asyncio.wait(running)
+        await self._stop()
+
+    async def _stop(self) -> None:
         if self._ticker is not None:
             self._ticker.cancel()
         await asyncio.to_thread(self._keeper.stop)

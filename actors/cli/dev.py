@@ -15,7 +15,7 @@ from actors.cli.chat.screen import screen_and_lines
 from actors.cli.chat.talk import SESSION_MAX, Talk
 from actors.cli.parts import models_here, tools_here
 from actors.cli.refusals import NotFound
-from actors.cli.running import environment_here, run
+from actors.cli.running import environment_here, leave_nothing_running, run
 from actors.configuration import Configuration
 from actors.embedded import Embedded, Parts
 from actors.environment import Environment
@@ -58,8 +58,10 @@ async def _dev(agent: str | None, session: str) -> int:
         if not is_input():
             click.echo(f"{NOTICE}\nWorking on {environment.database_file} until SIGINT or SIGTERM.")
             await stop.wait()
-            return 0
-        return await _chat(insika, environment, agent, session, stop)
+            code = 0
+        else:
+            code = await _chat(insika, environment, agent, session, stop)
+    return await leave_nothing_running(code)
 
 
 async def _chat(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from outbox.store import OutboxStore
 
 T = TypeVar("T")
 
+GRACE_S = 1.0
+"""Seconds that a cancelled task has to clean up before the process ends without it."""
 _WARNED = "insika.environment_warned_of"
 
 
@@ -43,6 +46,19 @@ def run(main: Coroutine[Any, Any, T], *, log_level: str = "error") -> T:
     raises."""
     configure_logging(click.get_current_context().obj or log_level)
     return asyncio.run(main)
+
+
+async def leave_nothing_running(exit_code: int) -> int:
+    """For the end of a process that ran tools: a task that will not be cancelled must not keep it from ending, which
+    the loop would wait for without a limit. All that counts is in the store by now. Answers `exit_code`."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    if others and (await asyncio.wait(others, timeout=GRACE_S))[1]:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(exit_code)
+    return exit_code
 
 
 @asynccontextmanager

@@ -13,6 +13,7 @@ from actors.embedded import Embedded, Parts
 from actors.environment import Environment, read_environment
 from actors.samples.demo_agent import demo_profile, offline_models
 from insika.clock import SystemClock
+from insika.ports import ModelRequest
 from insika.storage.sqlite.store import SqliteStore
 from outbox.sqlite_store import SqliteOutboxStore
 
@@ -81,3 +82,34 @@ async def test_a_receiver_that_hangs_holds_no_process_up_beyond_its_drain(tmp_pa
     (row,) = await SqliteOutboxStore(store.database).list()
     await store.close()
     assert (row.state, row.attempts) == ("uncertain", 1)
+
+
+async def test_a_process_that_is_cancelled_hands_over_nothing_and_its_turn_counts_a_death(tmp_path: Path) -> None:
+    """So ends a loop that a tool has broken."""
+    asked, never = asyncio.Event(), asyncio.Event()
+
+    async def hold(request: ModelRequest, chunk: int) -> None:
+        asked.set()
+        await never.wait()
+
+    async def life(embedded: Embedded) -> None:
+        async with embedded:
+            await embedded.ingress.take(json.dumps({"session": "ana", "agent": "demo", "text": "hello"}).encode())
+            await asyncio.Event().wait()
+
+    environment = Environment(database_url=f"sqlite:///{tmp_path / 'insika.db'}")
+    with capture_logs():
+        embedded = await Embedded.open(environment, Parts(offline_models(hold)))
+        await embedded.configuration.apply_profiles([demo_profile()], from_file=False)
+        async with asyncio.timeout(PATIENCE_S):
+            living = asyncio.create_task(life(embedded))
+            await asked.wait()
+            living.cancel()
+            await asyncio.wait({living})
+
+    store = SqliteStore.open(environment.database_file, SystemClock().now)
+    row = await store.session("ana")
+    await store.close()
+    assert row is not None
+    assert row.lease_id is not None
+    assert row.turn_id is not None
