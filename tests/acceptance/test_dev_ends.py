@@ -1,4 +1,4 @@
-"""`insika dev` ends when it is told to, whatever its tools do; and a tool that takes it along is not let do so for ever."""
+"""`insika dev` ends when it is told to, whatever its tools do; and what breaks it is not let do so for ever."""
 
 from __future__ import annotations
 
