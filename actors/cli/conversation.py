@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from actors.cli.json_views import speaker
-from actors.cli.output import one_line, printable
+from actors.cli.output import on_one_line, one_line, printable
 from insika.storage.rows import LogEntry, TurnRow, TurnState
 
 STYLES = {"person": "bold", "agent": "", "engine": "yellow", "tool": "dim"}
@@ -53,8 +53,8 @@ def _told(entry: LogEntry) -> Iterator[tuple[str, Text]]:
     if message.content:
         yield by, Text(printable(message.content), style="dim italic" if message.tool_calls else STYLES[by])
     for call in message.tool_calls:
-        yield "calls", Text(printable(call.name), style="dim")
+        yield "calls", Text(on_one_line(call.name), style="dim")
 
 
 def _turn_line(turn_id: str, turn: TurnRow | None) -> Text:
-    return Text(f"turn {turn_id}{'' if turn is None else f'  {printable(how_it_stands(turn))}'}", style="cyan")
+    return Text(f"turn {turn_id}{'' if turn is None else f'  {on_one_line(how_it_stands(turn))}'}", style="cyan")

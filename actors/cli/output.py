@@ -26,6 +26,8 @@ _NO_TERMINAL_WIDTH = 100_000
 _SHORT = 13
 """Of a UUID whose first twelve hex digits are the millisecond in which it was made, eight would be minutes."""
 _REPLACED = {"\r": "\u240d", "\x1b": "\u241b"}
+_NOT_SHOWN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+_LINE_MARKS = str.maketrans({"\n": "\u240a", "\t": "\u2409"})
 
 
 def on_terminal() -> bool:
@@ -64,7 +66,7 @@ def print_table(
         else:
             table.add_column(name.upper(), no_wrap=name in whole, overflow="fold")
     for row in rows:
-        table.add_row(*(cell if isinstance(cell, Text) else Text(printable(cell)) for cell in row))
+        table.add_row(*(cell if isinstance(cell, Text) else Text(on_one_line(cell)) for cell in row))
     print_rich(table)
 
 
@@ -75,7 +77,7 @@ def print_fields(fields: Mapping[str, Cell | None]) -> None:
     table.add_column(overflow="fold")
     for name, value in fields.items():
         if value is not None:
-            table.add_row(name, value if isinstance(value, Text) else Text(printable(value)))
+            table.add_row(name, value if isinstance(value, Text) else Text(on_one_line(value)))
     print_rich(table)
 
 
@@ -89,7 +91,7 @@ def print_rich(what: RenderableType) -> None:
     out = console()
     with out.capture() as captured:
         out.print(what)
-    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    click.echo("\n".join(line.rstrip() for line in captured.get().removesuffix("\n").split("\n")))
 
 
 def printable(text: str) -> str:
@@ -97,6 +99,11 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(_shown(character) for character in text)
+
+
+def on_one_line(text: str) -> str:
+    """`printable`, line ends and tabs made visible too: a name must not look like another row of a listing."""
+    return printable(text).translate(_LINE_MARKS)
 
 
 def one_line(text: str, width: int = 60) -> str:
@@ -126,7 +133,7 @@ def moment(at: datetime | None) -> str:
 
 
 def _shown(character: str) -> str:
-    if character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Co", "Cn"):
+    if character in "\n\t" or unicodedata.category(character) not in _NOT_SHOWN:
         return character
     if unicodedata.category(character) == "Cf" and character in "\u200d\u200c":
         return character  # joins emoji, and letters in several scripts

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from actors.cli.options import json_lines_option
-from actors.cli.output import one_line
+from actors.cli.output import on_one_line, one_line
 from actors.cli.refusals import Refused
 from actors.cli.running import run
 from actors.receiver import Journal, NoJournal, Received, Receiver
@@ -75,4 +75,5 @@ def _show(received: Received, as_json: bool) -> None:
     ]
     said = one_line(str(payload.get("content", payload.get("type", ""))), 200)
     told = f" ({', '.join(notes)})" if notes else ""
-    click.echo(f"{received.id}  {payload.get('type', '?')} for {payload.get('recipient', '?')}{told}: {said}")
+    heading = f"{received.id}  {payload.get('type', '?')} for {payload.get('recipient', '?')}{told}"
+    click.echo(f"{on_one_line(heading)}: {said}")

@@ -12,6 +12,7 @@ from actors.cli.lazy import Group
 from actors.cli.options import json_option, limit_option, tenant_option
 from actors.cli.output import (
     moment,
+    on_one_line,
     one_line,
     print_fields,
     print_heading,
@@ -164,7 +165,7 @@ def _print_held(session: SessionRow, *, as_json: bool) -> None:
     if as_json:
         print_json({"session": session.name, "tenant": session.tenant or None, "paused": session.paused})
     else:
-        click.echo(f"{'paused' if session.paused else 'resumed'}  {session.name}")
+        click.echo(f"{'paused' if session.paused else 'resumed'}  {on_one_line(session.name)}")
 
 
 def due(row: SessionSummary | SessionRow) -> str:

@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 import click
 
-from actors.cli.output import print_json, printable
+from actors.cli.output import on_one_line, print_json
 from insika.errors import InvalidConfiguration
 
 Problem = tuple[str, str]
@@ -95,13 +95,13 @@ def tell_problems(one: Validated[Loaded]) -> None:
     """On standard error, one a line; warnings with them."""
     click.echo(f"{one.file}: not valid", err=True)
     for path, why in one.problems:
-        click.echo(printable(f"  {path or '(top level)'}: {why}"), err=True)
+        click.echo(on_one_line(f"  {path or '(top level)'}: {why}"), err=True)
     tell_warnings(one)
 
 
 def tell_warnings(one: Validated[Loaded]) -> None:
     for path, why in one.warnings:
-        click.echo(printable(f"  warning: {path}: {why}"), err=True)
+        click.echo(on_one_line(f"  warning: {path}: {why}"), err=True)
 
 
 def _as_json(one: Validated[Loaded], changed: Collection[str]) -> dict[str, object]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from actors.cli.output import print_json
+from actors.cli.output import on_one_line, print_json
 from actors.ingress import Ingress, Kept
 from insika.storage.rows import Accepted, Verdict
 
@@ -75,9 +75,9 @@ def print_handed_in(handed_in: HandedIn, *, as_json: bool, more: Mapping[str, An
         print_json({**handed_in.as_dict(), **more})
         return
     if handed_in.error is not None:
-        click.echo(f"Error: {sentence_of(handed_in)}", err=True)
+        click.echo(f"Error: {on_one_line(sentence_of(handed_in))}", err=True)
         return
-    click.echo(f"{handed_in.verdict}  turn {handed_in.turn_id}  id {handed_in.id}")
+    click.echo(f"{handed_in.verdict}  turn {handed_in.turn_id}  id {on_one_line(handed_in.id)}")
     state = f"; that turn is {handed_in.turn_state}" if handed_in.turn_state else ""
     click.echo(f"The message {SENTENCES[handed_in.verdict]}{state}.")
 

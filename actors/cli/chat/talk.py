@@ -17,7 +17,7 @@ from actors.cli.chat.follower import Follower
 from actors.cli.chat.lines import ReadLine, next_line
 from actors.cli.chat.screen import Screen
 from actors.cli.chat.view import RECEIPTS, ended, note, said
-from actors.cli.output import printable
+from actors.cli.output import on_one_line, printable
 from actors.ingress import Ingress, Kept
 from insika.errors import InsikaError
 from insika.storage.port import ReadStore, StoreUnavailable
@@ -53,7 +53,7 @@ class Talk:
         await follower.begin()
         self._follower, self._mine = follower, {}
         known = f"{follower.seen} messages so far" if follower.seen else "new"
-        self._screen.show(note(f"session {printable(session)}, {known}"))
+        self._screen.show(note(f"session {on_one_line(session)}, {known}"))
         if not follower.quiet:
             self._screen.show(note("a turn is under way, or waits for the lease of a process that ended to run out"))
 

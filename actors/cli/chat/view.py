@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from rich.text import Text
 
 from actors.cli.json_views import speaker
-from actors.cli.output import one_line, printable
+from actors.cli.output import on_one_line, one_line, printable
 from insika.storage.rows import LogEntry, TurnRow, TurnState, Verdict
 from insika.turn.sentences import MARK
 
@@ -40,7 +40,7 @@ def said(entry: LogEntry, agent: str, mine: Mapping[int, Verdict]) -> list[Text]
     if not message.tool_calls:
         return [Text.assemble((f"{agent}: ", "bold cyan"), printable(message.content))]
     narration = [Text(f"  {printable(message.content)}", style="dim italic")] if message.content else []
-    return [*narration, *(Text(f"  · {printable(call.name)}", style="dim") for call in message.tool_calls)]
+    return [*narration, *(Text(f"  · {on_one_line(call.name)}", style="dim") for call in message.tool_calls)]
 
 
 def ended(turn: TurnRow, session: str, *, answered: Collection[str]) -> list[Text]:

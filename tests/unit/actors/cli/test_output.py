@@ -51,6 +51,17 @@ def test_what_somebody_wrote_cannot_steer_a_terminal(text: str, shown: str) -> N
     assert printable(text) == shown
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\x0b", "\x85", "\u2028", "\u2029", "\t"])
+def test_no_name_can_look_like_another_row(end: str, capsys: pytest.CaptureFixture[str]) -> None:
+    name = f"a{end}owner  0"
+    print_table(["name", "what"], [(name, "x")], empty="Nothing.")
+    print_fields({"name": name})
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert not any(line.startswith("owner") for line in lines)
+    assert "\t" not in "".join(lines)
+
+
 def test_a_long_text_is_told_by_its_beginning_on_one_line() -> None:
     assert one_line("a\n b   c") == "a b c"
     assert one_line("word " * 20, 12) == "word word w…"
