@@ -39,8 +39,7 @@ class Configuration:
         return self._settings
 
     def last_known_channel(self, id: str) -> Channel | None:
-        """The channel as it is, or as this process last knew it: an answer to one that is gone by now becomes a
-        delivery that fails where an operator sees it."""
+        """The channel as it is, or as this process last knew it: what was said to be delivered there still is."""
         return self._channels.get(id)
 
     def limits(self, agent: Agent) -> TurnLimits:

@@ -168,7 +168,8 @@ class Embedded:
         return await recover_deliveries(self.outbox, self.deliverer, self.events, self._clock)
 
     def _secrets(self, delivery: ClaimedDelivery) -> Sequence[str]:
-        channel = self.configuration.settings().channel(delivery.channel)
+        # What was committed for a channel goes there, also when the channel leaves the settings meanwhile.
+        channel = self.configuration.last_known_channel(delivery.channel)
         return channel.secrets if channel is not None else ()
 
     async def _expire_claims(self) -> int:

@@ -44,9 +44,10 @@ from insika.turn.queue_policy import (
 from insika.turn.run import TurnLoop
 from insika.turn.state import TurnState, state_from_log
 
-IN_VAIN_AT_MOST = 25
+IN_VAIN_AT_MOST = 5
 """Loads in a row after which nothing had changed. More means that the store refuses for a reason that loading does not
-show, which is a defect: better to let the session go, and its turn fail visibly, than to ask a model for ever."""
+show (a defect, or an answer that no longer fits on the disk): better to let the session go, and its turn fail visibly,
+than to ask a model for ever."""
 
 STORE_PAUSE_S = 0.2
 """Between two tries at a store that does not answer; they end with the lease at the latest."""
@@ -105,15 +106,15 @@ class TaskActor:
             except Superseded:
                 continue
             except StoreUnavailable as error:
-                await self._wait_for_the_store(error)
+                await self._wait_for_the_store(error, in_vain)
 
-    async def _wait_for_the_store(self, error: StoreUnavailable) -> None:
-        """Until it takes writes again. A store that can only be read would have this owner do again, each time in
-        vain, what it could not write."""
+    async def _wait_for_the_store(self, error: StoreUnavailable, in_vain: int) -> None:
+        """Until it takes writes again, and longer each time that it did so in vain. A store that can only be read
+        would have this owner do again, and again, what it could not write."""
         while True:
             self._notes.warning("store unavailable", reason=error.message)
             self._lease.may_start()
-            await asyncio.sleep(STORE_PAUSE_S)
+            await asyncio.sleep(STORE_PAUSE_S * 2**in_vain)
             try:
                 if not await self._store.confirm(self._lease.fence):
                     raise LeaseLost("another worker has taken this session")

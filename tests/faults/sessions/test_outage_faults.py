@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from insika.storage.rows import TurnState
-from insika.testing import Call, Calls, Fail, Rule, Say, Script
+from insika.testing import Call, Calls, Fail, Rule, Say, Script, ScriptedModel
 from insika.turn import sentences
 from tests.actor_world import LEASE_S, Place, Process, profile, unavailable
 
@@ -228,4 +228,25 @@ async def test_a_store_that_can_only_be_read_has_nothing_done_again_and_again(tm
         assert refused == 12
         assert place.shop.count("look") <= 2
         assert await process.answers() == ["All done."]
+        await place.close()
+
+
+async def test_an_answer_that_can_never_be_written_does_not_ask_its_model_for_ever(tmp_path):
+    """The disk has room for everything but this: the turn fails where all can see it."""
+    with capture_logs():
+        place = Place(tmp_path, Script([Say("All done.")]))
+        model = ScriptedModel(place.script)
+        process = await place.process(LIMITS, model=model)
+
+        async def no_room(when: str, operation: str) -> None:
+            if operation == "commit":
+                raise unavailable()
+
+        process.store.hook = no_room
+        await process.send("first", channel="web")
+        await process.finish()
+
+        (turn,) = await process.turns()
+        assert (turn.state, turn.error["type"]) == (TurnState.FAILED, "worker_lost")
+        assert len(model.requests) <= 3 * 7
         await place.close()
