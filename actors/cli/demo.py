@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+from collections.abc import Coroutine
+from typing import Any
 
 import click
 
@@ -29,8 +32,25 @@ def demo(as_json: bool) -> None:
 
     narrator = JsonNarrator() if as_json else TerminalNarrator(Console())
     try:
-        kept = asyncio.run(Show(narrator).run())
+        kept = asyncio.run(_until_told(Show(narrator).run()))
+    except asyncio.CancelledError:
+        raise Refused("the demo was stopped before its end") from None
     except WorkerFailed as failure:
         raise Refused(str(failure)) from failure
     if not kept:
         raise Refused("a tool or a delivery was repeated; this must never happen, please report it")
+
+
+async def _until_told(show: Coroutine[Any, Any, bool]) -> bool:
+    """Run the show. The first SIGINT or SIGTERM cancels it, which takes everything away; later ones change nothing."""
+    loop, showing = asyncio.get_running_loop(), asyncio.ensure_future(show)
+    told: list[int] = []
+
+    def stop(number: int) -> None:
+        if not told:
+            showing.cancel()
+        told.append(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop, number)
+    return await showing

@@ -56,6 +56,8 @@ async def _dev(agent: str | None, session: str) -> int:
     await _put_sample_in_force(insika.configuration, insika.store)
     async with insika:
         if not is_input():
+            if agent is not None:
+                _chosen(agent, sorted(row.name for row in await insika.store.current_profiles()))
             click.echo(f"{NOTICE}\nWorking on {environment.database_file} until SIGINT or SIGTERM.")
             await stop.wait()
             code = 0

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import io
+import errno
 import sys
 
 import click
 
 from actors.cli.lazy import LazyGroup
+from actors.cli.streams import cannot_print, prepare_streams, tell
 
 COMMANDS = {
     "dev": ("actors.cli.dev:dev", "Run everything in this process and chat with an agent."),
@@ -36,6 +37,8 @@ A message:    insika send --session ana --agent demo "where is order 1234?"
 Exit codes: 0 done, 1 failed, 2 used wrongly.
 """
 
+UNPRINTABLE = (errno.ENOSPC, errno.EBADF, errno.EIO, errno.EFBIG, errno.EDQUOT)
+
 
 @click.group(
     cls=LazyGroup,
@@ -57,10 +60,25 @@ def cli(context: click.Context, log_level: str | None) -> None:
 
 
 def main() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that lacks a character is no reason to fail
-    cli(prog_name="insika")
+    prepare_streams()
+    try:
+        cli(prog_name="insika")
+    except OSError as error:
+        # A stream has no file name, and what it could not take may be gone from its buffer by now.
+        streams = cannot_print() is not None or (error.filename is None and error.errno in UNPRINTABLE)
+        tell(f"Error: {'cannot write to standard output: ' if streams else ''}{error.strerror or error}")
+        sys.exit(1)
+    finally:
+        _leave_nothing_unprinted()
+
+
+def _leave_nothing_unprinted() -> None:
+    """What is left fails here, with its sentence, rather than in the interpreter's end."""
+    unprintable = cannot_print()
+    if unprintable is not None:
+        if unprintable.errno != errno.EPIPE:
+            tell(f"Error: cannot write to standard output: {unprintable.strerror}")
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import uuid
 import click
 
 from actors.cli.options import json_option
+from actors.cli.refusals import Refused
 from actors.cli.running import open_door, run
 from actors.cli.verdicts import HandedIn, hand_in, print_handed_in
 from insika.choices import QueueMode
@@ -62,7 +63,11 @@ def send(
 
 def _read() -> str:
     """Standard input without the line end that a shell puts there."""
-    return sys.stdin.buffer.read().decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
+    try:
+        raw = sys.stdin.buffer.read()
+    except OSError as error:
+        raise Refused(f"cannot read standard input: {error.strerror}") from error
+    return raw.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
 
 
 async def _send(job: dict[str, str]) -> HandedIn:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import tempfile
@@ -52,7 +53,8 @@ class Show:
     def _received(self, received: Received) -> None:
         self._arrivals[received.id] += 1
         self._recipients[received.id] = received.payload["recipient"]
-        self._narrator.received(received)
+        with contextlib.suppress(OSError):  # the next event meets it too, where it can end the show
+            self._narrator.received(received)
 
     def _event(self, event: Event) -> None:
         if event["event"] == "turn_resumed":

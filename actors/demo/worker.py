@@ -21,7 +21,8 @@ class WorkerFailed(Exception):
 
 
 class Worker:
-    """One process over the store in `directory`. An async context manager: leaving it lets the process drain."""
+    """One process over the store in `directory`. An async context manager: leaving it lets the process drain, or kills
+    it where an error is the reason."""
 
     def __init__(self, directory: Path, environment: Mapping[str, str], on_event: Callable[[Event], None]) -> None:
         self._directory = directory
@@ -31,6 +32,7 @@ class Worker:
         self._news = asyncio.Condition()
         self._process: asyncio.subprocess.Process | None = None
         self._listening: asyncio.Task[None] | None = None
+        self._trouble: OSError | None = None
         self._errors: Path = directory / "worker.log"
 
     @property
@@ -51,13 +53,20 @@ class Worker:
                 | self._environment,
             )
         self._listening = asyncio.create_task(self._listen())
-        await self.until(lambda event: event["event"] == "ready")
+        try:
+            await self.until(lambda event: event["event"] == "ready")
+        except BaseException:
+            await self._end_now()
+            raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         process = self._running()
+        if kind is not None:
+            await self._end_now()
+            return
         if process.returncode is None and process.stdin is not None:
             process.stdin.close()
         try:
@@ -79,13 +88,16 @@ class Worker:
         return await self.until(lambda event: event["event"] in ("verdict", "job_kept_aside"), already)
 
     async def until(self, wanted: Callable[[Event], bool], after: int = 0) -> Event:
-        """The first event since number `after` that is `wanted`. Raises WorkerFailed."""
+        """The first event since number `after` that is `wanted`. Raises WorkerFailed, and what telling an event
+        raised."""
         try:
             async with asyncio.timeout(PATIENCE_S), self._news:
                 while True:
                     for event in self._events[after:]:
                         if wanted(event):
                             return event
+                    if self._trouble is not None:
+                        raise self._trouble
                     if self._running().returncode is not None:
                         raise WorkerFailed(f"the process ended; what it said is in {self._errors}")
                     await self._news.wait()
@@ -97,7 +109,26 @@ class Worker:
         self._running().send_signal(signal.SIGKILL)
         await self._running().wait()
 
+    async def _end_now(self) -> None:
+        """For when its work is not wanted any more: also where nobody reads what it says."""
+        process = self._running()
+        if process.returncode is None:
+            process.kill()
+        if self._listening is not None:
+            self._listening.cancel()
+            await asyncio.gather(self._listening, return_exceptions=True)
+        await process.wait()
+
     async def _listen(self) -> None:
+        try:
+            await self._tell()
+        except OSError as error:  # whoever is told is gone
+            self._trouble = error
+        finally:
+            async with self._news:
+                self._news.notify_all()
+
+    async def _tell(self) -> None:
         reader = self._running().stdout
         while reader is not None and (line := await reader.readline()):
             event = json.loads(line)
@@ -106,8 +137,6 @@ class Worker:
                 self._events.append(event)
                 self._news.notify_all()
         await self._running().wait()
-        async with self._news:
-            self._news.notify_all()
 
     def _running(self) -> asyncio.subprocess.Process:
         if self._process is None:
