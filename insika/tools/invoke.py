@@ -91,7 +91,7 @@ async def run_tool(
         if tool.blocking:
             ended = await threads.run(lambda: _tell(run()), limit_s)
         else:
-            ended = await _run_on_loop(lambda: _told_by(run()), limit_s)
+            ended = await _run_on_loop(lambda: _told_by(run(), threads, limit_s), limit_s)
     except InvalidArguments as refused:
         return _invalid(tool, refused)
     except NotStarted as why:
@@ -156,10 +156,16 @@ def _tell(value: Any) -> _Told:
     return _Told(_bounded(as_text(value)), isinstance(value, Halt))
 
 
-async def _told_by(running: Awaitable[Any]) -> _Told:
+async def _told_by(running: Awaitable[Any], threads: ToolThreads | TurnThreads, limit_s: float) -> _Told:
     value = await running
+    if isinstance(value, _QUICKLY_TOLD):
+        return _tell(value)
     # A million rows take half a minute to write down: not on the loop that every session shares.
-    return _tell(value) if isinstance(value, _QUICKLY_TOLD) else await asyncio.to_thread(_tell, value)
+    ended = await threads.run(functools.partial(_tell, value), limit_s)
+    if isinstance(ended, Raised):
+        raise ended.error
+    told: _Told = ended.value
+    return told
 
 
 def _invalid(tool: Tool, refused: InvalidArguments) -> ToolOutcome:
@@ -174,8 +180,8 @@ def _failed(tool: Tool, reason: str) -> ToolOutcome:
 def _reason(error: BaseException) -> str:
     try:
         said = str(error)
-    except Exception:
-        said = ""  # an exception that cannot even say what it is
+    except BaseException:
+        said = ""  # an exception that cannot even say what it is, or that would end the process by saying it
     text = said if isinstance(error, ToolError) else f"{type(error).__name__}: {said}" if said else type(error).__name__
     return truncate(clean_text(text), MAX_REASON_BYTES)
 

@@ -384,3 +384,16 @@ async def test_a_large_result_is_not_written_down_on_the_loop(blocking):
     assert outcome.content == '{"row":1}'
     assert written_by
     assert threading.get_ident() not in written_by
+
+
+async def test_an_exception_that_ends_processes_when_it_is_read_is_an_error_for_the_model():
+    class Poisonous(Exception):
+        def __str__(self) -> str:
+            raise SystemExit(1)
+
+    def body() -> None:
+        raise Poisonous
+
+    outcome = await run(sync_tool(body))
+
+    assert (outcome.kind, outcome.content) == (OutcomeKind.ERROR, sentences.tool_failed("named", "Poisonous"))
