@@ -32,8 +32,9 @@ def connect(path: Path, now: Now, *, busy_timeout_s: float, query_only: bool = F
             cached_statements=256,
             timeout=busy_timeout_s,
         )
-        # Journal mode first, while the handler still waits long: another process may be recovering the file.
-        connection.execute("PRAGMA journal_mode = WAL")
+        # Journal mode first, while the handler still waits long: another process may be recovering the file. Where two
+        # change it at once SQLite does not wait at all, since that could be for each other: so we ask again.
+        _until_free(connection, "PRAGMA journal_mode = WAL", busy_timeout_s, pause_s=_PROBE_MS / 1000)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA temp_store = MEMORY")
@@ -54,11 +55,16 @@ def begin_write(connection: sqlite3.Connection, timeout_s: float) -> None:
     """Take the write lock, which other processes take too.
 
     Raises sqlite3.OperationalError when it was not free within `timeout_s`."""
+    _until_free(connection, "BEGIN IMMEDIATE", timeout_s, pause_s=0)
+
+
+def _until_free(connection: sqlite3.Connection, statement: str, timeout_s: float, *, pause_s: float) -> None:
     deadline = time.monotonic() + timeout_s
     while True:
         try:
-            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(statement)
             return
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
                 raise
+        time.sleep(pause_s)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -122,21 +124,21 @@ def test_only_the_owner_of_the_file_may_read_it(tmp_path: Path) -> None:
     assert (tmp_path / "insika.db").stat().st_mode & 0o077 == 0
 
 
-def test_two_that_migrate_at_once_apply_each_migration_once(tmp_path: Path) -> None:
-    path = tmp_path / "insika.db"
-    start = threading.Barrier(4)
-    applied: list[Migration] = []
+def test_many_that_migrate_a_new_file_at_once_apply_each_migration_once(tmp_path: Path) -> None:
+    """Again and again: it is the change to WAL, which SQLite does not wait for, that they may meet in."""
+    for attempt in range(50):
+        path = tmp_path / f"{attempt}.db"
+        with ThreadPoolExecutor(6) as pool:
+            start = threading.Barrier(6)
 
-    def one_of_them() -> None:
-        start.wait()
-        applied.extend(migrate(path, NOW, migrations=[ONE, TWO]))
+            def one_of_them(path: Path = path, start: threading.Barrier = start) -> Sequence[Migration]:
+                start.wait()
+                return migrate(path, NOW, migrations=[ONE, TWO])
 
-    threads = [threading.Thread(target=one_of_them) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(migration.number for migration in applied) == [1, 2]
+            applied = [
+                migration for done in [pool.submit(one_of_them) for _ in range(6)] for migration in done.result()
+            ]
+        assert sorted(migration.number for migration in applied) == [1, 2]
 
 
 # --- what the tables refuse, whoever asks
