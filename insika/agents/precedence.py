@@ -1,8 +1,7 @@
 """Which layer has the word. Pure: layers come in as values, strongest first.
 
 Queue rules: the session's vars, then the agent, then the platform, then the default; a key that is present wins, also
-when it says null or 0. Thinking: the session, the agent, the model, the platform; the first that is not blank wins.
-A job's own queue mode comes before all layers.
+when it says null or 0. A job's own queue mode comes before all layers.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from insika.choices import Origin, QueueMode, Thinking
+from insika.choices import Origin, QueueMode
 
 Value = TypeVar("Value")
 
@@ -22,11 +21,6 @@ def first_present(key: str, *layers: Mapping[str, Any], default: Value) -> Value
             value: Value | None = layer[key]
             return value
     return default
-
-
-def first_not_blank(*layers: Thinking | None) -> Thinking | None:
-    """The first that says something. None: nobody does, the provider's own default counts."""
-    return next((layer for layer in layers if layer is not None), None)
 
 
 def job_queue_mode(origin: Origin, queue_mode: QueueMode | None) -> QueueMode | None:

@@ -93,6 +93,8 @@ async def test_it_stops_while_it_sleeps():
     stop = asyncio.Event()
     running = asyncio.create_task(due.sweeper.run(stop))
     await due.swept.wait()
+    assert not running.done()
     stop.set()
     async with asyncio.timeout(20):
         await running
+    assert running.done()

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from insika.agents.precedence import first_not_blank, first_present, job_queue_mode, queue_mode_in_force
-from insika.choices import Origin, QueueMode, Thinking
+from insika.agents.precedence import first_present, job_queue_mode, queue_mode_in_force
+from insika.choices import Origin, QueueMode
 
 
 def test_the_strongest_layer_that_has_the_key_wins() -> None:
@@ -16,13 +16,6 @@ def test_the_strongest_layer_that_has_the_key_wins() -> None:
 @pytest.mark.parametrize("off", [None, 0])
 def test_a_key_that_is_present_wins_though_it_says_off(off: int | None) -> None:
     assert first_present("k", {"k": off}, {"k": 2}, default=9) == off
-
-
-def test_thinking_is_the_first_that_is_not_blank() -> None:
-    assert first_not_blank(None, Thinking.OFF, Thinking.HIGH) is Thinking.OFF
-    assert first_not_blank(None, None, None, Thinking.LOW) is Thinking.LOW
-    assert first_not_blank(None, None) is None
-    assert first_not_blank() is None
 
 
 @pytest.mark.parametrize("mode", [None, *QueueMode])
