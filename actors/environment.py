@@ -5,6 +5,7 @@ Only their shape is checked here; nothing is opened or connected. Secrets do not
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -20,6 +21,14 @@ from insika.parsing import did_you_mean, validation_problems
 _PREFIX = "INSIKA_"
 _READ_ELSEWHERE = ("INSIKA_LOG_LEVEL",)
 """By the command line, before anything else."""
+_POSTGRES = ("postgresql", "postgres")
+
+
+class QueueType(enum.StrEnum):
+    """What kind of queue RabbitMQ keeps jobs and hints in. Quorum queues survive the loss of a node."""
+
+    QUORUM = "quorum"
+    CLASSIC = "classic"
 
 
 def sqlite_file(url: str) -> Path:
@@ -30,7 +39,7 @@ def sqlite_file(url: str) -> Path:
     if parts.scheme != "sqlite":
         given = f"a {parts.scheme} URL" if parts.scheme else "no URL"
         raise ValueError(
-            f"must be a SQLite URL like sqlite:///insika.db, the one database that this version stores in; got {given}"
+            f"must be a URL like sqlite:///insika.db or postgresql://user:password@host:5432/insika; got {given}"
         )
     file = unquote(parts.path)[1:]
     foreign = parts.netloc or parts.query or parts.fragment or not url.lower().startswith("sqlite:///")
@@ -39,9 +48,25 @@ def sqlite_file(url: str) -> Path:
     return Path(file)
 
 
-def _is_database(url: str) -> str:
-    sqlite_file(url)
+def _is_database(url: SecretStr) -> SecretStr:
+    parts = urlsplit(url.get_secret_value())
+    if parts.scheme not in _POSTGRES:
+        sqlite_file(url.get_secret_value())
+    elif not parts.path.strip("/"):
+        raise ValueError("must name a database: postgresql://user:password@host:5432/insika")
     return url
+
+
+def _speaks(*schemes: str) -> AfterValidator:
+    """A URL with one of these schemes. The error does not show the URL, which may hold a password."""
+
+    def check(url: SecretStr) -> SecretStr:
+        parts = urlsplit(url.get_secret_value())
+        if parts.scheme not in schemes or not parts.hostname:
+            raise ValueError(f"must be a URL like {schemes[0]}://user:password@host, but it is something else")
+        return url
+
+    return AfterValidator(check)
 
 
 def _is_signing_secret(secret: SecretStr) -> SecretStr:
@@ -60,14 +85,18 @@ class Environment(BaseSettings):
     commas between them. `egress_*` widen what deliveries may reach, which is https on public addresses;
     `egress_hosts` are host names with commas between them. `lease_s`: how long a silent owner keeps its sessions.
     `drain_s`: how long a worker that is told to stop lets its turns reach a boundary. `slots`: turns at once in one
-    worker. `turn_timing`: tell clients the times of a turn.
+    worker. `turn_timing`: tell clients the times of a turn. `amqp_url` and `redis_url`: absent in a process that does
+    all the work by itself. `queue_type`: how queues are declared that do not exist yet.
     """
 
     model_config = SettingsConfigDict(
         env_prefix=_PREFIX, env_ignore_empty=True, extra="ignore", frozen=True, hide_input_in_errors=True
     )
 
-    database_url: Annotated[str, AfterValidator(_is_database)] = "sqlite:///./insika.db"
+    database_url: Annotated[SecretStr, AfterValidator(_is_database)] = SecretStr("sqlite:///./insika.db")
+    amqp_url: Annotated[SecretStr, _speaks("amqp", "amqps")] | None = None
+    redis_url: Annotated[SecretStr, _speaks("redis", "rediss")] | None = None
+    queue_type: QueueType = QueueType.QUORUM
     settings: Path | None = None
     agents_dir: Path | None = None
     tools: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)] = ()
@@ -81,8 +110,13 @@ class Environment(BaseSettings):
     turn_timing: bool = False
 
     @property
+    def on_postgres(self) -> bool:
+        return urlsplit(self.database_url.get_secret_value()).scheme in _POSTGRES
+
+    @property
     def database_file(self) -> Path:
-        return sqlite_file(self.database_url)
+        """The file of a SQLite database. Raises ValueError for another database."""
+        return sqlite_file(self.database_url.get_secret_value())
 
 
 def unknown_variables(names: Iterable[str]) -> Sequence[tuple[str, str]]:
