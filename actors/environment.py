@@ -32,14 +32,15 @@ class QueueType(enum.StrEnum):
 
 
 def sqlite_file(url: str) -> Path:
-    """The file of a `sqlite:///relative.db` or `sqlite:////absolute.db` URL.
+    """The file of a SQLite URL, `sqlite:///relative.db` or `sqlite:////absolute.db` URL.
 
     Raises ValueError, without the URL, which may hold a password."""
     parts = urlsplit(url)
     if parts.scheme != "sqlite":
         given = f"a {parts.scheme} URL" if parts.scheme else "no URL"
         raise ValueError(
-            f"must be a URL like sqlite:///insika.db or postgresql://user:password@host:5432/insika; got {given}"
+            "must be a SQLite URL like sqlite:///insika.db, or one like postgresql://user:password@host:5432/insika; "
+            f"got {given}"
         )
     file = unquote(parts.path)[1:]
     foreign = parts.netloc or parts.query or parts.fragment or not url.lower().startswith("sqlite:///")

@@ -12,6 +12,7 @@ its sessions to one that does.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import structlog
 
@@ -47,7 +48,9 @@ class Outage:
 
 
 class Lease:
-    """One session's lease. Read by the loop's thread, extended by the keeper's; each write is one assignment."""
+    """One session's lease. Read by the loop's thread, extended by the keeper's; each write is one assignment.
+
+    `urgent_seq` is the session's as the last renewal found it; None before the first."""
 
     def __init__(self, claim: Claim, lease_s: float, sent_at: float, clock: Clock) -> None:
         self.fence = Fence(claim.session_id, claim.lease_id)
@@ -56,6 +59,7 @@ class Lease:
         self._lease_s = lease_s
         self._clock = clock
         self._good_until = 0.0
+        self.urgent_seq: int | None = None
         self.renewed(sent_at)
 
     def renewed(self, sent_at: float) -> None:
@@ -69,9 +73,20 @@ class Lease:
 
 
 class LeaseKeeper:
-    """Renews every lease that this process holds, a few times within each lease's length."""
+    """Renews every lease that this process holds, a few times within each lease's length.
 
-    def __init__(self, renewal: LeaseRenewal, lease_s: float, clock: Clock) -> None:
+    `urgent` is told of each session in which a renewal found urgent mail that the renewal before it had not. It is
+    called from the keeper's thread, and must neither block nor raise: this is how an owner learns of an interrupt or
+    a cancel when no signal reaches it."""
+
+    def __init__(
+        self,
+        renewal: LeaseRenewal,
+        lease_s: float,
+        clock: Clock,
+        urgent: Callable[[int], None] = lambda session_id: None,
+    ) -> None:
+        self._urgent = urgent
         self._renewal = renewal
         self._lease_s = lease_s
         self._clock = clock
@@ -124,8 +139,14 @@ class LeaseKeeper:
         except StoreUnavailable:
             self.outage.noticed()
             raise
-        for lease_id in still_ours:
-            held[lease_id].renewed(sent_at)
+        for lease_id, urgent_seq in still_ours.items():
+            lease = held[lease_id]
+            lease.renewed(sent_at)
+            if lease.urgent_seq is None or urgent_seq > lease.urgent_seq:
+                # Also at the first renewal: what came between the claim and now may be urgent, and looking is cheap.
+                lease.urgent_seq = urgent_seq
+                if urgent_seq > 0:
+                    self._urgent(lease.fence.session_id)
 
     def _run(self) -> None:
         while not self._stop.wait(self._lease_s / RENEWALS_PER_LEASE):

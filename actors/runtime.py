@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections import deque
+from collections.abc import Callable
 
 import structlog
 
@@ -24,9 +25,14 @@ LOOP_TICKS_PER_LEASE = 4
 
 
 class Runtime:
-    """`slots`: sessions at once, from 1."""
+    """`slots`: sessions at once, from 1. `room` is told False when the last slot is taken, and True when one is free
+    again: whoever brings wakes from elsewhere leaves them there meanwhile."""
 
-    def __init__(self, world: World, keeper: LeaseKeeper, slots: int) -> None:
+    def __init__(
+        self, world: World, keeper: LeaseKeeper, slots: int, room: Callable[[bool], None] = lambda free: None
+    ) -> None:
+        self._room = room
+        self._had_room = True
         self._world = world
         self._keeper = keeper
         self._slots = slots
@@ -34,7 +40,9 @@ class Runtime:
         self._queued: set[int] = set()
         self._again: set[int] = set()
         self._running: dict[int, asyncio.Task[None]] = {}
-        self._claiming: set[int] = set()
+        self._claiming: dict[int, asyncio.Future[None]] = {}
+        self._actors: dict[int, TaskActor] = {}
+        self._looks: set[asyncio.Task[None]] = set()
         self._suspect: int | None = None
         self._turned_away: dict[int, None] = {}
         self._leaving = False
@@ -60,6 +68,23 @@ class Runtime:
         self._queued.add(session_id)
         self._waiting.append(session_id)
         self._fill()
+
+    async def take(self, session_id: int) -> bool:
+        """A wake that came from elsewhere: returns when it is decided who has the session, so that whoever brought it
+        may forget it. False: there is no free slot here, and nothing was done."""
+        if self._leaving or len(self._running) + len(self._waiting) >= self._slots:
+            return False
+        self.wake(session_id)
+        if (claiming := self._claiming.get(session_id)) is not None:
+            await asyncio.shield(claiming)
+        return True
+
+    def signal(self, session_id: int) -> None:
+        """Something urgent may lie in the mailbox of a session that runs here. Called from the loop's thread."""
+        if (actor := self._actors.get(session_id)) is not None:
+            look = asyncio.create_task(actor.look())
+            self._looks.add(look)
+            look.add_done_callback(self._looks.discard)
 
     async def idle(self) -> None:
         """Returns when nothing runs and nothing waits here."""
@@ -102,12 +127,21 @@ class Runtime:
         while self._waiting and len(self._running) < self._slots:
             session_id = self._waiting.popleft()
             self._queued.discard(session_id)
+            self._claiming[session_id] = asyncio.get_running_loop().create_future()
             task = asyncio.create_task(self._own(session_id))
             self._running[session_id] = task
             task.add_done_callback(functools.partial(self._ended, session_id))
+        self._tell_room()
+
+    def _tell_room(self) -> None:
+        room = len(self._running) < self._slots
+        if room != self._had_room:
+            self._had_room = room
+            self._room(room)
 
     def _ended(self, session_id: int, task: asyncio.Task[None]) -> None:
         del self._running[session_id]
+        self._decided(session_id)  # a task that was cancelled before it began has decided nothing
         if self._suspect == session_id:
             self._no_suspect()
         if not task.cancelled() and (error := task.exception()) is not None:
@@ -119,19 +153,25 @@ class Runtime:
         self._fill()
 
     async def _own(self, session_id: int) -> None:
-        self._claiming.add(session_id)
         try:
             claim, sent_at = await self._claim(session_id)
         finally:
-            self._claiming.discard(session_id)
+            self._decided(session_id)
         if claim is None:
             return
         lease = self._keeper.hold(claim, sent_at)
         try:
             self._world.crash(CrashPoint.CLAIMED)
-            await TaskActor(lease, self._world, lambda: self._leaving).run()
+            actor = self._actors[session_id] = TaskActor(lease, self._world, lambda: self._leaving)
+            await actor.run()
         finally:
+            self._actors.pop(session_id, None)
             self._keeper.drop(lease)
+
+    def _decided(self, session_id: int) -> None:
+        claiming = self._claiming.pop(session_id, None)
+        if claiming is not None and not claiming.done():
+            claiming.set_result(None)
 
     async def _claim(self, session_id: int) -> tuple[Claim | None, float]:
         sent_at = self._world.clock.monotonic()

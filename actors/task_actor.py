@@ -39,6 +39,7 @@ from insika.turn.queue_policy import (
     LetGo,
     Resume,
     WithdrawQueued,
+    cuts_of,
     next_move,
 )
 from insika.turn.run import TurnLoop
@@ -52,6 +53,9 @@ than to ask a model for ever."""
 STORE_PAUSE_S = 0.2
 """Between two tries at a store that does not answer; they end with the lease at the latest."""
 
+
+NOTHING_OF_THE_LOG = 2**62
+"""A sequence number behind every message."""
 
 _NOT_STAGED = (UnknownAgent, InvalidConfiguration, ProviderFatal)
 """Why a turn cannot be run here, and will not be by trying again."""
@@ -69,6 +73,8 @@ class TaskActor:
         self._log: tuple[LogEntry, ...] = ()
         self._toolbox: TurnToolbox | None = None
         self._loop: TurnLoop | None = None
+        self._turn_id = ""
+        self._looking = False
         self._notes = structlog.get_logger("insika.sessions").bind(session_id=lease.fence.session_id)
 
     async def run(self) -> None:
@@ -85,6 +91,22 @@ class TaskActor:
             if self._leaving() and (self._toolbox is None or not self._toolbox.in_threads):
                 await self._endings.hand_over(self._owed)
             raise
+
+    async def look(self) -> None:
+        """Something urgent may lie in the mailbox. While the model talks, and only then, this owner looks at once and
+        cuts the request when the turn is meant; at every other moment it looks by itself before its next start."""
+        loop, turn_id = self._loop, self._turn_id
+        if loop is None or not loop.asking or self._looking:
+            return
+        self._looking = True
+        try:
+            loaded = await self._store.load(self._lease.fence, log_after=NOTHING_OF_THE_LOG)
+        except StoreUnavailable:
+            return  # the renewals tell again
+        finally:
+            self._looking = False
+        if loop is self._loop and (loaded is None or cuts_of(loaded.mail, turn_id)):
+            loop.cut()
 
     @property
     def _owed(self) -> Usage:
@@ -204,7 +226,7 @@ class TaskActor:
             address=lambda answer: self._world.stage.deliveries(loaded.session, turn_id, to, answer),
             leaving=self._leaving,
         )
-        self._toolbox = staged.toolbox
+        self._toolbox, self._turn_id = staged.toolbox, turn_id
         ports = TurnPorts(staged.provider, staged.toolbox, log, emit, self._world.clock, self._world.crash)
         self._loop = TurnLoop(staged.identity, state, ports)
         await self._loop.run()

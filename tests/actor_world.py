@@ -166,9 +166,10 @@ class Place:
         model: ModelProvider | None = None,
         tools: Sequence[Tool] = (),
         slots: int = 50,
+        room: Callable[[bool], None] = lambda free: None,
     ) -> Process:
         """A new process, with these profiles applied."""
-        process = Process(self, clock or self.clock, model or ScriptedModel(self.script), tools, slots)
+        process = Process(self, clock or self.clock, model or ScriptedModel(self.script), tools, slots, room)
         await process.begin(profiles or (profile(),))
         self.processes.append(process)
         return process
@@ -184,7 +185,13 @@ class Place:
 
 class Process:
     def __init__(
-        self, place: Place, clock: ManualClock, model: ModelProvider, tools: Sequence[Tool], slots: int
+        self,
+        place: Place,
+        clock: ManualClock,
+        model: ModelProvider,
+        tools: Sequence[Tool],
+        slots: int,
+        room: Callable[[bool], None],
     ) -> None:
         self.place = place
         self.clock = clock
@@ -202,7 +209,7 @@ class Process:
         )
         world = World(self.store, stage, self.events, clock, self, self._reached)  # type: ignore[arg-type]
         self.keeper = LeaseKeeper(self.store.renewal(), LEASE_S, clock)
-        self.runtime = Runtime(world, self.keeper, slots)
+        self.runtime = Runtime(world, self.keeper, slots, room)
         self.ingress = Ingress(
             self.store,  # type: ignore[arg-type]
             self.configuration,

@@ -164,8 +164,10 @@ class OwnerStore(Protocol):
 class LeaseRenewal(Protocol):
     """Renewal has its own connection and is called from its own thread, so that a busy loop cannot starve it."""
 
-    def renew(self, fences: Sequence[Fence], lease_s: float) -> frozenset[str]:
-        """Extend these leases. Answers the ids of those that are still held; one that is locked or lost is missing."""
+    def renew(self, fences: Sequence[Fence], lease_s: float) -> Mapping[str, int]:
+        """Extend these leases. Answers those that are still held, by lease id, each with its session's `urgent_seq`,
+        so that an owner learns of an interrupt or a cancel without asking; one that is locked or lost is missing.
+        Raises StoreUnavailable; then none of them was extended, as far as anybody knows."""
         ...
 
     def close(self) -> None: ...

@@ -16,6 +16,7 @@ from insika.events import EventType
 from insika.messages import NO_USAGE, Usage
 from insika.ports import Finished, ModelRequest, TextDelta
 from insika.turn.estimate import estimate_usage
+from insika.turn.log import Superseded
 from insika.turn.ports import TurnPorts
 from insika.turn.state import TurnIdentity, TurnState
 
@@ -35,6 +36,8 @@ class ModelAsker:
         self._unsettled: ModelRequest | None = None
         self._streamed = 0
         self._measured: Usage | None = None
+        self._asking: asyncio.Timeout | None = None
+        self._cut = False
 
     @property
     def owed(self) -> Usage:
@@ -51,7 +54,7 @@ class ModelAsker:
         self._unsettled = None
 
     async def ask(self, state: TurnState, *, offer_tools: bool) -> Finished:
-        """Raises ProviderError, ProviderFatal, TurnTimeout or LeaseLost."""
+        """Raises ProviderError, ProviderFatal, TurnTimeout or LeaseLost; Superseded when it was cut."""
         tools = self._ports.toolbox.specs() if offer_tools else ()
         request = ModelRequest(self._turn.model_name, self._turn.instructions, tuple(state.history), tools)
         self.check_time()
@@ -59,12 +62,27 @@ class ModelAsker:
         self._unsettled, self._streamed, self._measured = request, 0, None
         asked_at = self._clock.monotonic()
         try:
-            async with asyncio.timeout(self._left()):
+            async with asyncio.timeout(self._left()) as self._asking:
                 return await self._stream(request, state.step)
         except TimeoutError:
+            if self._cut:
+                raise Superseded from None
             raise self._timeout() from None
         finally:
+            self._asking, self._cut = None, False
             self._model_s += self._clock.monotonic() - asked_at
+
+    @property
+    def asking(self) -> bool:
+        """A request is under way."""
+        return self._asking is not None
+
+    def cut(self) -> None:
+        """Abandon the request under way, if there is one: its stream is closed, and whoever waits for it is told
+        that the turn is superseded. A tool that runs is left alone; its owner looks again at the boundary."""
+        if self._asking is not None and not self._asking.expired():
+            self._cut = True
+            self._asking.reschedule(asyncio.get_running_loop().time())
 
     async def timed_tools(self, running: Awaitable[T]) -> T:
         began = self._clock.monotonic()

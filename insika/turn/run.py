@@ -80,6 +80,15 @@ class TurnLoop:
         """What an open request is booked at if the turn is left now."""
         return self._asker.owed
 
+    @property
+    def asking(self) -> bool:
+        """The model is talking, or about to."""
+        return self._asker.asking
+
+    def cut(self) -> None:
+        """Abandon the request under way; `run` then raises Superseded. Without one this does nothing."""
+        self._asker.cut()
+
     async def _ask(self) -> OpenBatch | None:
         """One model request. None: it was the answer, and the turn has ended."""
         state, key = self._state, self._key(self._state.step, self._state.attempt)

@@ -127,9 +127,9 @@ async def test_a_renewal_revives_no_lease_that_was_taken_over(world: World) -> N
     new = await world.take_over(said.session_id)
     renewal = world.store.renewal()
     try:
-        assert renewal.renew([old.fence, Fence(999, "x")], LEASE_S) == frozenset()
-        assert renewal.renew([], LEASE_S) == frozenset()
-        assert renewal.renew([new.fence], LEASE_S) == {new.fence.lease_id}
+        assert renewal.renew([old.fence, Fence(999, "x")], LEASE_S) == {}
+        assert renewal.renew([], LEASE_S) == {}
+        assert renewal.renew([new.fence], LEASE_S) == {new.fence.lease_id: 0}
     finally:
         renewal.close()
 
@@ -140,7 +140,7 @@ async def test_an_expired_lease_that_nobody_took_may_be_renewed(world: World) ->
     world.clock.advance(LEASE_S + 60)
     renewal = world.store.renewal()
     try:
-        assert renewal.renew([owner.fence], LEASE_S) == {owner.fence.lease_id}
+        assert renewal.renew([owner.fence], LEASE_S) == {owner.fence.lease_id: 0}
     finally:
         renewal.close()
     assert await world.store.claim(said.session_id, LEASE_S) is None

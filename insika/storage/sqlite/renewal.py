@@ -4,7 +4,7 @@ group of writes may cost an owner its lease."""
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from insika.storage.operations import Fence
@@ -20,24 +20,23 @@ class SqliteLeaseRenewal:
         self._connection = connect(path, now, busy_timeout_s=lock_timeout_s)
         self._lock_timeout_s = lock_timeout_s
 
-    def renew(self, fences: Sequence[Fence], lease_s: float) -> frozenset[str]:
-        """Raises StoreUnavailable; then none of them was extended, as far as anybody knows."""
+    def renew(self, fences: Sequence[Fence], lease_s: float) -> Mapping[str, int]:
         if not fences:
-            return frozenset()
+            return {}
         lease_us = int(lease_s * 1_000_000)
-        held = set()
+        held = {}
         try:
             begin_write(self._connection, self._lock_timeout_s)
             for fence in fences:
                 values = {"session_id": fence.session_id, "lease_id": fence.lease_id, "lease_us": lease_us}
-                if self._connection.execute(sql("ownership/renew"), values).rowcount == 1:
-                    held.add(fence.lease_id)
+                if (row := self._connection.execute(sql("ownership/renew"), values).fetchone()) is not None:
+                    held[fence.lease_id] = int(row[0])
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise as_store_error(error) from error
-        return frozenset(held)
+        return held
 
     def close(self) -> None:
         self._connection.close()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from insika.crash_points import CrashPoint
 from insika.storage.rows import Ended, TurnState, Verdict
 from insika.testing import Call, Calls, Fail, Rule, Say, Script, ScriptedModel
 from insika.turn import sentences
-from tests.actor_world import LEASE_S, Died, Gate
+from tests.actor_world import LEASE_S, PATIENCE_S, Died, Gate
 
 LONG = Script(
     rules=[
@@ -224,3 +226,80 @@ async def test_a_death_right_after_a_cut_does_not_cut_again(place_for):
 
     assert [turn.state for turn in await second.turns()] == [TurnState.CANCELLED, TurnState.COMPLETED]
     assert (await second.turn(accepted.turn_id)).error["type"] == "interrupted"
+
+
+@pytest.mark.parametrize("how", ["cancel", "interrupt"])
+async def test_a_signal_cuts_the_request_under_way(place_for, how):
+    gate = Gate()
+    place = place_for(Script(rules=[Rule([Say("Never said.")], when="long")], afterwards=Say("Short.")))
+    process = await place.process(model=ScriptedModel(place.script, Once(gate)))
+    accepted = await process.send("long", channel="web")
+    await gate.reached()
+    if how == "cancel":
+        await process.cancel(accepted.turn_id)
+    else:
+        await process.send("stop", queue_mode="interrupt")
+    process.runtime.signal(accepted.session_id)
+    await process.idle()  # the gate stays shut: only the cut ends the request
+
+    turn = await process.turn(accepted.turn_id)
+    assert (turn.state, turn.error["type"]) == (
+        TurnState.CANCELLED,
+        "cancelled" if how == "cancel" else "interrupted",
+    )
+    (first, *_) = await process.select("SELECT * FROM model_calls ORDER BY started_at")
+    assert first["state"] == "estimated"
+    assert first["input"] > 0
+    assert await process.answers() == ([] if how == "cancel" else ["Short."])
+
+
+async def test_a_signal_that_is_not_for_this_turn_cuts_nothing(place_for):
+    gate = Gate()
+    place = place_for(Script([Say("Said.")]))
+    process = await place.process(model=ScriptedModel(place.script, gate))
+    accepted = await process.send("hello")
+    await gate.reached()
+    await process.send("another thing")
+    looked = asyncio.Event()
+
+    async def somebody_looked(when: str, operation: str) -> None:
+        if (when, operation) == ("after", "load"):
+            looked.set()
+
+    process.store.hook = somebody_looked
+    process.runtime.signal(accepted.session_id)
+    process.runtime.signal(accepted.session_id)
+    async with asyncio.timeout(PATIENCE_S):
+        await looked.wait()
+    gate.open()
+    await process.idle()
+    assert await process.answers() == ["Said.", "Said."]
+
+
+async def test_a_signal_during_a_tool_leaves_the_tool_alone(place_for):
+    place = place_for(LONG)
+    place.shop.gates["pay", 2] = gate = Gate()
+    process = await place.process()
+    accepted = await process.send("long")
+    await gate.reached()
+    await process.cancel(accepted.turn_id)
+    process.runtime.signal(accepted.session_id)
+    await asyncio.sleep(0)  # its owner has heard, and looks at nothing
+    gate.open()
+    await process.idle()
+    assert place.shop.count("pay") == 1
+    assert (await process.turn(accepted.turn_id)).state is TurnState.CANCELLED
+    results = [message.content for message in await process.messages() if message.role == "tool"]
+    assert results[1] == "pay 2 done"
+
+
+class Once:
+    """Holds the first request only."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate, self._held = gate, False
+
+    async def __call__(self, *_: object) -> None:
+        if not self._held:
+            self._held = True
+            await self._gate()

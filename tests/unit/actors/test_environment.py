@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from actors.environment import read_environment, sqlite_file
+from actors.environment import QueueType, read_environment, sqlite_file
 from insika.errors import InvalidConfiguration
 
 SECRET = "whsec_" + base64.b64encode(b"0" * 24).decode()
@@ -97,7 +97,10 @@ def test_empty_and_foreign_variables_count_as_absent(monkeypatch: pytest.MonkeyP
 
 def test_every_wrong_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
-        "DATABASE_URL": "postgresql://user:t0ken@db/insika",
+        "DATABASE_URL": "mysql://user:t0ken@db/insika",
+        "AMQP_URL": "http://user:t0ken@rabbit",
+        "REDIS_URL": "redis:///t0ken",
+        "QUEUE_TYPE": "mirrored",
         "WEBHOOK_SECRET": "t0ken",
         "EGRESS_ALLOW_HTTP": "perhaps",
         "LEASE_S": "nan",
@@ -109,6 +112,9 @@ def test_every_wrong_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     found = problems()
     assert set(found) == {
         "INSIKA_DATABASE_URL",
+        "INSIKA_AMQP_URL",
+        "INSIKA_REDIS_URL",
+        "INSIKA_QUEUE_TYPE",
         "INSIKA_WEBHOOK_SECRET",
         "INSIKA_EGRESS_ALLOW_HTTP",
         "INSIKA_LEASE_S",
@@ -118,7 +124,7 @@ def test_every_wrong_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     assert found["INSIKA_SLOTS"] == "must be a whole number, got 'many'"
     assert found["INSIKA_DRAIN_S"] == "must be at least 0, got '-1'"
-    assert "got a postgresql URL" in found["INSIKA_DATABASE_URL"]
+    assert "got a mysql URL" in found["INSIKA_DATABASE_URL"]
     assert "t0ken" not in str(found)
 
 
@@ -163,3 +169,27 @@ def test_an_environment_cannot_be_changed() -> None:
     environment = read_environment()
     with pytest.raises(ValidationError):
         environment.slots = 1  # type: ignore[misc]
+
+
+def test_the_services_of_a_cluster_are_read_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "DATABASE_URL": "postgresql://user:t0ken@db:5432/insika?sslmode=require",
+        "AMQP_URL": "amqps://user:t0ken@rabbit:5671/shop",
+        "REDIS_URL": "redis://:t0ken@redis:6379/2",
+        "QUEUE_TYPE": "classic",
+    }.items():
+        monkeypatch.setenv(f"INSIKA_{name}", value)
+    environment = read_environment()
+    assert environment.on_postgres
+    assert environment.amqp_url is not None
+    assert environment.amqp_url.get_secret_value() == "amqps://user:t0ken@rabbit:5671/shop"
+    assert environment.redis_url is not None
+    assert environment.queue_type is QueueType.CLASSIC
+    assert "t0ken" not in repr(environment)
+    with pytest.raises(ValueError, match="SQLite"):
+        _ = environment.database_file
+
+
+def test_a_postgresql_url_must_name_its_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INSIKA_DATABASE_URL", "postgresql://user:t0ken@db")
+    assert "must name a database" in problems()["INSIKA_DATABASE_URL"]

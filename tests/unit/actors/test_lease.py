@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 from structlog.testing import capture_logs
@@ -23,17 +23,18 @@ class Renewals:
     def __init__(self) -> None:
         self.asked: list[list[str]] = []
         self.lost: set[str] = set()
+        self.urgent = 0
         self.error: Exception | None = None
         self.during = lambda: None
         self.closed = False
 
-    def renew(self, fences: Sequence[Fence], lease_s: float) -> frozenset[str]:
+    def renew(self, fences: Sequence[Fence], lease_s: float) -> Mapping[str, int]:
         assert lease_s == LEASE_S
         self.asked.append([fence.lease_id for fence in fences])
         self.during()
         if self.error is not None:
             raise self.error
-        return frozenset(fence.lease_id for fence in fences) - self.lost
+        return {fence.lease_id: self.urgent for fence in fences if fence.lease_id not in self.lost}
 
     def close(self) -> None:
         self.closed = True
@@ -206,3 +207,27 @@ def test_the_thread_survives_whatever_a_renewal_throws(clock, error):
 
 def _throw(error: Exception) -> None:
     raise error
+
+
+def test_a_renewal_tells_once_of_urgent_mail(renewals, clock):
+    told: list[int] = []
+    keeper = LeaseKeeper(renewals, LEASE_S, clock, told.append)
+    hold(keeper, clock)
+    keeper.renew_once()
+    assert told == []
+    renewals.urgent = 4
+    keeper.renew_once()
+    keeper.renew_once()
+    assert told == [1]
+    renewals.urgent = 6
+    keeper.renew_once()
+    assert told == [1, 1]
+
+
+def test_the_first_renewal_tells_of_what_came_before_it(renewals, clock):
+    told: list[int] = []
+    keeper = LeaseKeeper(renewals, LEASE_S, clock, told.append)
+    hold(keeper, clock)
+    renewals.urgent = 2
+    keeper.renew_once()
+    assert told == [1]

@@ -3,11 +3,18 @@ from __future__ import annotations
 import asyncio
 import threading
 
+from insika.storage.operations import AcceptJob
 from insika.storage.rows import TurnState
 from insika.testing import Call, Calls, Fail, Say, Script, ScriptedModel
 from insika.tools.python_tools import tool
 from insika.turn import sentences
 from tests.actor_world import LEASE_S, Died, Gate, unavailable
+from tests.store_world import job
+
+
+def agent_job(text: str, session: str = "s") -> AcceptJob:
+    return job(text, session=session, agent="agent", channel=None)
+
 
 LONG = Script([Call("pay", {"n": 1}), Calls([Call("pay", {"n": 2}), Call("look", {"n": 3})]), Say("All paid.")])
 
@@ -290,3 +297,45 @@ async def test_an_actor_that_is_cancelled_outside_a_drain_has_died(place_for):
     gate.open()
     await heir.idle()
     assert await heir.answers() == ["All paid."]
+
+
+async def test_a_wake_from_elsewhere_is_answered_once_the_claim_is_decided(place_for):
+    place = place_for(LONG)
+    process = await place.process()
+    place.shop.gates["pay", 1] = gate = Gate()
+    accepted = await process.store.accept(agent_job("hello"))
+    assert await process.runtime.take(accepted.session_id)
+    assert (await process.row()).lease_id is not None
+    await gate.reached()
+    assert await process.runtime.take(accepted.session_id)  # it runs here already
+    gate.open()
+    await process.idle()
+    assert await process.answers() == ["All paid."]
+
+
+async def test_a_wake_from_elsewhere_is_refused_where_no_slot_is_free(place_for):
+    place = place_for(LONG)
+    room: list[bool] = []
+    process = await place.process(slots=1, room=room.append)
+    place.shop.gates["pay", 1] = gate = Gate()
+    first = await process.store.accept(agent_job("hello"))
+    second = await process.store.accept(agent_job("hello", session="other"))
+    assert await process.runtime.take(first.session_id)
+    await gate.reached()
+    assert not await process.runtime.take(second.session_id)
+    assert (await process.row("other")).lease_id is None
+    assert room == [False]
+    gate.open()
+    await process.idle()
+    assert room == [False, True]
+    assert await process.runtime.take(second.session_id)
+    await process.idle()
+    assert await process.answers("other") == ["All paid."]
+
+
+async def test_a_process_that_leaves_takes_no_wake(place_for):
+    process = await place_for(LONG).process()
+    accepted = await process.store.accept(agent_job("hello"))
+    await process.runtime.drain(0)
+    assert not await process.runtime.take(accepted.session_id)
+    assert (await process.row()).lease_id is None
