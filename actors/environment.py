@@ -115,6 +115,14 @@ class Environment(BaseSettings):
         return urlsplit(self.database_url.get_secret_value()).scheme in _POSTGRES
 
     @property
+    def database_shown(self) -> str:
+        """Which database, for people to read: its file, or its URL without what is secret in it."""
+        if not self.on_postgres:
+            return str(self.database_file)
+        parts = urlsplit(self.database_url.get_secret_value())
+        return f"{parts.scheme}://{parts.hostname or 'localhost'}:{parts.port or 5432}{parts.path}"
+
+    @property
     def database_file(self) -> Path:
         """The file of a SQLite database. Raises ValueError for another database."""
         return sqlite_file(self.database_url.get_secret_value())

@@ -17,7 +17,7 @@ import uuid_utils
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
 from actors.configuration import Configuration
-from actors.wakes import Wakes
+from actors.wakes import Signals, Wakes
 from insika.agents.precedence import job_queue_mode
 from insika.choices import Origin
 from insika.clock import Clock
@@ -53,6 +53,7 @@ class Ingress:
         events: EventSink,
         clock: Clock,
         wakes: Wakes,
+        signals: Signals,
         crash: Crash,
     ) -> None:
         self._store = store
@@ -60,6 +61,7 @@ class Ingress:
         self._events = events
         self._clock = clock
         self._wakes = wakes
+        self._signals = signals
         self._crash = crash
         self._log = structlog.get_logger("insika.ingress")
 
@@ -78,6 +80,8 @@ class Ingress:
         self._tell(job, accepted)
         if accepted.verdict not in (Verdict.REJECTED, Verdict.DUPLICATE):
             self._wakes.session(accepted.session_id)
+        if accepted.verdict is Verdict.INTERRUPTING:
+            self._signals.publish(accepted.session_id)
         return accepted
 
     async def _request(self, job: TurnJob, raw: bytes, message_id: str | None) -> AcceptJob:

@@ -8,16 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from actors.configuration import Configuration
-from actors.embedded import egress_guard
+from actors.deliveries import Deliveries
 from actors.environment import Environment
-from insika.clock import SystemClock
+from actors.parts import Parts
 from insika.events import NoEvents
+from insika.providers.catalog import ModelCatalog
 from insika.storage.port import Store
-from outbox.delivery import Deliverer
-from outbox.message import ClaimedDelivery
-from outbox.recovery import recover_deliveries
 from outbox.store import OutboxStore
-from outbox.webhook import Webhook
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +32,9 @@ class Recovered:
 
 async def recover(store: Store, outbox: OutboxStore, environment: Environment) -> Recovered:
     """Raises StoreUnavailable, or InvalidConfiguration when the settings in the store cannot be read."""
-    clock, events = SystemClock(), NoEvents()
     configuration = Configuration(store)
     await configuration.refresh()
-
-    def secrets(delivery: ClaimedDelivery) -> tuple[str, ...]:
-        channel = configuration.settings().channel(delivery.channel)
-        return channel.secrets if channel is not None else ()
-
     woken = await store.wake_due()
-    async with Webhook(egress_guard(environment), clock) as webhook:
-        deliverer = Deliverer(outbox, webhook, secrets, clock, events)
-        deliveries = await recover_deliveries(outbox, deliverer, events, clock)
-    return Recovered(deliveries.sent, deliveries.uncertain, deliveries.pending, deliveries.sending, woken)
+    async with Deliveries(environment, Parts(ModelCatalog({})), outbox, configuration, NoEvents()) as deliveries:
+        recovered = await deliveries.recover()
+    return Recovered(recovered.sent, recovered.uncertain, recovered.pending, recovered.sending, woken)

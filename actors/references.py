@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 
 import structlog
 
+from actors.agents import Agent
+from actors.samples.demo_agent import demo_profile
 from insika.agents.profile import Profile
 from insika.errors import InvalidConfiguration
 from insika.parsing import did_you_mean
@@ -48,6 +50,12 @@ def log_what_is_missing(profiles: Iterable[Profile], models: ModelCatalog, tools
     for profile in profiles:
         for path, why in (*model_problems(profile, models), *tool_warnings(profile, tools)):
             log.warning("profile names what is not here", agent=profile.id, field=path, reason=why)
+
+
+def written_by_users(agents: Iterable[Agent]) -> list[Profile]:
+    """The sample agent stays in the store when its tools have made way for others; nobody needs to be told."""
+    sample = demo_profile().revision()
+    return [agent.profile for agent in agents if agent.revision != sample]
 
 
 def _missing(key: str, named: Iterable[str] | None, known: Sequence[str], sentence: str) -> list[Problem]:

@@ -14,6 +14,19 @@ class Wakes(Protocol):
     def delivery(self) -> None: ...
 
 
+class Signals(Protocol):
+    """Something urgent lies in the mailbox of a session that may be running anywhere: its owner should look now."""
+
+    def publish(self, session_id: int) -> None: ...
+
+
+class NoSignals:
+    """Where nobody listens: owners hear of it by their next renewal."""
+
+    def publish(self, session_id: int) -> None:
+        return None
+
+
 class NoWakes:
     """For a process that only writes: whoever runs the sessions will find them by their due times."""
 

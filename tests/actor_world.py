@@ -200,6 +200,7 @@ class Process:
         self.events = RecordingEvents()
         self.crash: Callable[[CrashPoint], None] = lambda point: None
         self.deliveries_rung = 0
+        self.signalled: list[int] = []
         self.configuration = Configuration(self.store)  # type: ignore[arg-type]
         stage = Stage(
             self.configuration,
@@ -216,6 +217,7 @@ class Process:
             events=self.events,
             clock=clock,
             wakes=self,
+            signals=self,
             crash=self._reached,
         )
 
@@ -235,6 +237,9 @@ class Process:
 
     def delivery(self) -> None:
         self.deliveries_rung += 1
+
+    def publish(self, session_id: int) -> None:
+        self.signalled.append(session_id)
 
     # --- what a test does with it
 

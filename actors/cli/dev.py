@@ -17,8 +17,9 @@ from actors.cli.parts import models_here, tools_here
 from actors.cli.refusals import NotFound
 from actors.cli.running import environment_here, leave_nothing_running, run
 from actors.configuration import Configuration
-from actors.embedded import Embedded, Parts
+from actors.embedded import Embedded
 from actors.environment import Environment
+from actors.parts import Parts
 from actors.samples.demo_agent import DEMO, demo_profile
 from insika.ports import ModelRequest
 from insika.providers.offline import NOTICE, at_once
@@ -58,7 +59,7 @@ async def _dev(agent: str | None, session: str) -> int:
         if not is_input():
             if agent is not None:
                 _chosen(agent, sorted(row.name for row in await insika.store.current_profiles()))
-            click.echo(f"{NOTICE}\nWorking on {environment.database_file} until SIGINT or SIGTERM.")
+            click.echo(f"{NOTICE}\nWorking on {environment.database_shown} until SIGINT or SIGTERM.")
             await stop.wait()
             code = 0
         else:
@@ -72,7 +73,7 @@ async def _chat(
     profiles = {row.name: row for row in await insika.store.current_profiles()}
     chosen = _chosen(agent, sorted(profiles))
     model = str(profiles[chosen].data.get("model"))
-    click.echo(f"Insika: agent {chosen} on {model}, {environment.database_file}")
+    click.echo(f"Insika: agent {chosen} on {model}, {environment.database_shown}")
     if model.startswith("offline/"):
         click.echo(NOTICE)
     typing = sys.stdin.isatty()

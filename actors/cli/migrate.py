@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from actors.cli.options import json_option
 from actors.cli.output import print_json
-from actors.cli.running import environment_here
+from actors.cli.running import environment_here, run
+from actors.environment import Environment
+from actors.stores import migrate_database, pending_migrations
 from insika.clock import SystemClock
 from insika.storage.migrate import Migration
-from insika.storage.sqlite.schema import migrate as apply_migrations
-from insika.storage.sqlite.schema import pending_migrations
 
 
 @click.command(short_help="Bring the database up to date.")
@@ -25,13 +27,13 @@ def migrate(context: click.Context, check: bool, as_json: bool) -> None:
     \b
     Example:  insika migrate --check || insika migrate
     """
-    file = environment_here().database_file
-    applied = () if check else apply_migrations(file, SystemClock().now)
-    pending = pending_migrations(file)
+    environment = environment_here()
+    database = environment.database_shown
+    applied, pending = run(_migrate(environment, check=check))
     if as_json:
         print_json(
             {
-                "database": str(file),
+                "database": database,
                 "applied": [name_of(migration) for migration in applied],
                 "pending": [name_of(migration) for migration in pending],
             }
@@ -41,8 +43,16 @@ def migrate(context: click.Context, check: bool, as_json: bool) -> None:
             click.echo(f"applied  {name_of(migration)}")
         for migration in pending:
             click.echo(f"pending  {name_of(migration)}")
-        click.echo(f"{file} is up to date." if not pending else f"{file} is not up to date. Run: insika migrate")
+        click.echo(
+            f"{database} is up to date." if not pending else f"{database} is not up to date. Run: insika migrate"
+        )
     context.exit(1 if pending else 0)
+
+
+async def _migrate(environment: Environment, *, check: bool) -> tuple[Sequence[Migration], Sequence[Migration]]:
+    """What was applied, and what is pending still."""
+    applied = () if check else await migrate_database(environment, SystemClock())
+    return applied, await pending_migrations(environment)
 
 
 def name_of(migration: Migration) -> str:

@@ -11,7 +11,7 @@ from actors.cli.lazy import Group
 from actors.cli.options import json_option, limit_option
 from actors.cli.output import moment, one_line, print_fields, print_heading, print_json, print_table, rfc3339, short_id
 from actors.cli.refusals import NotFound, Refused
-from actors.cli.running import open_store, outbox_of, run
+from actors.cli.running import open_database, run
 from actors.cli.short_ids import whole_id
 from actors.cli.yaml_view import print_yaml
 from insika.channels import redacted_url
@@ -137,14 +137,14 @@ def _tries(row: DeliveryRow) -> str:
 
 
 async def _list(state: DeliveryState | None, limit: int) -> tuple[Sequence[DeliveryRow], Mapping[DeliveryState, int]]:
-    async with open_store() as store:
-        deliveries = outbox_of(store)
+    async with open_database() as stores:
+        deliveries = stores.outbox
         return await deliveries.list(state, limit), await deliveries.counts()
 
 
 async def _show(delivery_id: str) -> DeliveryRow:
-    async with open_store() as store:
-        deliveries = outbox_of(store)
+    async with open_database() as stores:
+        deliveries = stores.outbox
         return await _named(deliveries, delivery_id)
 
 
@@ -157,7 +157,7 @@ async def _named(deliveries: OutboxStore, delivery_id: str) -> DeliveryRow:
 
 async def _resend(delivery_id: str, force: bool) -> tuple[str, Resent | NotResent]:
     """The whole id, and what became of it."""
-    async with open_store() as store:
-        deliveries = outbox_of(store)
+    async with open_database() as stores:
+        deliveries = stores.outbox
         id_ = (await _named(deliveries, delivery_id)).id
         return id_, await deliveries.resend(id_, force=force)

@@ -8,7 +8,7 @@ import click
 
 from actors.cli.options import json_option
 from actors.cli.output import print_json
-from actors.cli.running import environment_here, open_store, outbox_of, run
+from actors.cli.running import environment_here, open_database, run
 from actors.recovery import Recovered
 from actors.recovery import recover as recover_store
 
@@ -44,5 +44,5 @@ def recover(as_json: bool) -> None:
 
 async def _recover() -> Recovered:
     environment = environment_here()
-    async with open_store(environment) as store:
-        return await recover_store(store, outbox_of(store), environment)
+    async with open_database(environment) as stores:
+        return await recover_store(stores.store, stores.outbox, environment)

@@ -16,12 +16,12 @@ from actors.configuration import Configuration
 from actors.environment import Environment, read_environment, unknown_variables
 from actors.ingress import Ingress
 from actors.logs import configure_logging
+from actors.stores import Stores, open_stores
+from actors.wakes import NoSignals, NoWakes
 from insika.clock import SystemClock
 from insika.crash_points import no_crash
 from insika.events import NoEvents
-from insika.storage.sqlite.store import SqliteStore
-from outbox.sqlite_store import SqliteOutboxStore
-from outbox.store import OutboxStore
+from insika.storage.port import Store
 
 T = TypeVar("T")
 
@@ -62,37 +62,28 @@ async def leave_nothing_running(exit_code: int) -> int:
 
 
 @asynccontextmanager
-async def open_store(environment: Environment | None = None) -> AsyncIterator[SqliteStore]:
-    """The store that the environment names. Raises NotMigrated, SchemaMismatch, StoreUnavailable or
+async def open_database(environment: Environment | None = None) -> AsyncIterator[Stores]:
+    """The database that the environment names. Raises NotMigrated, SchemaMismatch, StoreUnavailable or
     InvalidConfiguration."""
-    named = environment or environment_here()
-    store = SqliteStore.open(named.database_file, SystemClock().now)
+    stores = await open_stores(environment or environment_here(), SystemClock())
     try:
-        yield store
+        yield stores
     finally:
-        await store.close()
+        await stores.close()
 
 
-def outbox_of(store: SqliteStore) -> OutboxStore:
-    """The outbox in the same database."""
-    return SqliteOutboxStore(store.database)
-
-
-class NoWakes:
-    """This process runs no sessions; those that do look into the store by themselves."""
-
-    def session(self, session_id: int) -> None:
-        return None
-
-    def delivery(self) -> None:
-        return None
+@asynccontextmanager
+async def open_store(environment: Environment | None = None) -> AsyncIterator[Store]:
+    """As `open_database`, for who needs nothing of the outbox."""
+    async with open_database(environment) as stores:
+        yield stores.store
 
 
 @dataclass(frozen=True, slots=True)
 class Door:
     """What a command needs that hands in jobs."""
 
-    store: SqliteStore
+    store: Store
     ingress: Ingress
 
 
@@ -110,6 +101,7 @@ async def open_door() -> AsyncIterator[Door]:
             events=NoEvents(),
             clock=SystemClock(),
             wakes=NoWakes(),
+            signals=NoSignals(),
             crash=no_crash,
         )
         yield Door(store, ingress)

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import SecretStr
 
 from actors.embedded import Parts
 from actors.environment import Environment
@@ -230,7 +231,13 @@ def configured(folder: Path, url: str, *, lease_s: float = 15.0, drain_s: float 
 
 def as_variables(environment: Environment) -> Mapping[str, str]:
     """The environment as a process of its own is given it."""
-    return {f"INSIKA_{name.upper()}": str(value) for name, value in environment if name in environment.model_fields_set}
+
+    def shown(value: object) -> str:
+        return value.get_secret_value() if isinstance(value, SecretStr) else str(value)
+
+    return {
+        f"INSIKA_{name.upper()}": shown(value) for name, value in environment if name in environment.model_fields_set
+    }
 
 
 def job(session: str, id: str, text: str, agent: str = ONE_AT_A_TIME, **fields: Any) -> dict[str, Any]:
