@@ -11,7 +11,7 @@ from actors.cli.json_views import applied_by, revision_json
 from actors.cli.lazy import Group
 from actors.cli.options import json_option
 from actors.cli.output import moment, print_json, print_table
-from actors.cli.parts import models_here, tools_here
+from actors.cli.parts import parts_here
 from actors.cli.refusals import NotFound
 from actors.cli.running import environment_here, open_store, run
 from actors.cli.validation import Validated, print_validated, refuse_faulty, tell_warnings, validated
@@ -119,7 +119,8 @@ def apply(context: click.Context, files: Sequence[Path], as_json: bool) -> None:
 
 
 def _validated(files: Sequence[Path], environment: Environment) -> Sequence[Validated[Profile]]:
-    models, tools = models_here(), tools_here(environment)
+    parts = parts_here(environment)
+    models, tools = parts.models, parts.tools
     return validated(
         files,
         load_profile_file,

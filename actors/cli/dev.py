@@ -13,7 +13,7 @@ import click
 from actors.cli.chat.lines import is_input
 from actors.cli.chat.screen import screen_and_lines
 from actors.cli.chat.talk import SESSION_MAX, Talk
-from actors.cli.parts import models_here, tools_here
+from actors.cli.parts import parts_here
 from actors.cli.refusals import NotFound
 from actors.cli.running import environment_here, leave_nothing_running, run
 from actors.configuration import Configuration
@@ -89,8 +89,7 @@ async def _chat(
 
 
 def _parts(environment: Environment) -> Parts:
-    paced = sys.stdin.isatty()
-    return Parts(models_here(_at_reading_pace if paced else at_once), tools_here(environment))
+    return parts_here(environment, _at_reading_pace if sys.stdin.isatty() else at_once)
 
 
 async def _at_reading_pace(request: ModelRequest, chunk: int, /) -> None:

@@ -1,17 +1,27 @@
-"""What this process can run: the models that come with this version, and the tools that the environment names."""
+"""What this process can run: the models that come with this version, and what is in the modules that the environment
+names: tools, and scripts that stand in for models."""
 
 from __future__ import annotations
 
 from actors.environment import Environment
-from actors.samples.demo_agent import offline_models
+from actors.parts import Parts
+from actors.samples.demo_agent import DEMO, offline_models
 from actors.samples.demo_tools import demo_tools
 from insika.providers.catalog import ModelCatalog
 from insika.providers.offline import BeforeChunk, at_once
+from insika.providers.user_scripts import load_scripts
 from insika.tools.registry import ToolRegistry, load_tools
 
 
-def models_here(before_chunk: BeforeChunk = at_once) -> ModelCatalog:
-    return offline_models(before_chunk)
+def models_here(environment: Environment, before_chunk: BeforeChunk = at_once) -> ModelCatalog:
+    """Call after `tools_here`, which says what is wrong with a module. Raises InvalidConfiguration."""
+    return offline_models(before_chunk, load_scripts(environment.tools, taken=(DEMO,)))
+
+
+def parts_here(environment: Environment, before_chunk: BeforeChunk = at_once) -> Parts:
+    """Raises InvalidConfiguration."""
+    tools = tools_here(environment)
+    return Parts(models_here(environment, before_chunk), tools)
 
 
 def tools_here(environment: Environment) -> ToolRegistry:

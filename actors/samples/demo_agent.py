@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from insika.agents.profile import Profile, load_profile
 from insika.providers.catalog import ModelCatalog
 from insika.providers.demo_script import demo_script
 from insika.providers.offline import BeforeChunk, OfflineProvider, at_once
+from insika.providers.script import Script
 
 DEMO = "demo"
 
@@ -26,6 +28,9 @@ def demo_profile() -> Profile:
     return load_profile(dict(_PROFILE), "the sample agent demo")
 
 
-def offline_models(before_chunk: BeforeChunk = at_once) -> ModelCatalog:
-    """The models that need neither network nor key. `before_chunk` may slow them down to a pace one can follow."""
-    return ModelCatalog({"offline": OfflineProvider({"demo": demo_script()}, before_chunk)})
+def offline_models(
+    before_chunk: BeforeChunk = at_once, scripts: Mapping[str, Script] = MappingProxyType({})
+) -> ModelCatalog:
+    """The models that need neither network nor key: the sample's, and the user's `scripts`. `before_chunk` may slow
+    them down to a pace one can follow."""
+    return ModelCatalog({"offline": OfflineProvider({DEMO: demo_script(), **scripts}, before_chunk)})

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import sys
-import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import ModuleType
 
 from insika.errors import InvalidConfiguration
 from insika.ports import ToolSpec
 from insika.tools.python_tools import collect
 from insika.tools.tool import Tool
-
-WHERE = "INSIKA_TOOLS"
+from insika.user_modules import WHERE, import_module, module_names
 
 
 class ToolRegistry:
@@ -58,7 +52,7 @@ class ToolRegistry:
         return tuple(tool.spec for name, tool in self._tools.items() if name in wanted)
 
 
-def load_tools(module_names: str | Iterable[str], directory: Path | None = None) -> ToolRegistry:
+def load_tools(modules: str | Iterable[str], directory: Path | None = None) -> ToolRegistry:
     """Import the named modules and gather the tools at their top level.
 
     A name is a dotted module name or the path of a .py file; one text may hold several, separated by commas. Modules
@@ -70,9 +64,9 @@ def load_tools(module_names: str | Iterable[str], directory: Path | None = None)
     base = (directory or Path.cwd()).resolve()
     tools: list[Tool] = []
     problems: list[tuple[str, str]] = []
-    for name in _names(module_names):
+    for name in module_names(modules):
         try:
-            found = collect(_import(name, base))
+            found = collect(import_module(name, base))
         except (Exception, SystemExit) as error:
             problems.append((name, f"cannot be imported: {type(error).__name__}: {error}"))
             continue
@@ -82,34 +76,3 @@ def load_tools(module_names: str | Iterable[str], directory: Path | None = None)
     if problems:
         raise InvalidConfiguration(WHERE, problems)
     return ToolRegistry(tools)
-
-
-def _names(module_names: str | Iterable[str]) -> list[str]:
-    texts = [module_names] if isinstance(module_names, str) else module_names
-    stripped = (name.strip() for text in texts for name in text.split(","))
-    return list(dict.fromkeys(name for name in stripped if name))
-
-
-def _import(name: str, base: Path) -> ModuleType:
-    if name.endswith(".py"):
-        return _import_file((base / Path(name).expanduser()).resolve())
-    if str(base) not in sys.path:
-        sys.path.append(str(base))  # last, so that nothing installed is hidden by a file that happens to lie here
-    return importlib.import_module(name)
-
-
-def _import_file(path: Path) -> ModuleType:
-    module_name = f"insika_tools_{path.stem}_{zlib.crc32(str(path).encode()):08x}"
-    if module_name in sys.modules:
-        return sys.modules[module_name]
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[module_name] = module  # the types in it must be found by name while it is being read
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[module_name]
-        raise
-    return module
