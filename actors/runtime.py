@@ -50,6 +50,11 @@ class Runtime:
         self._log = structlog.get_logger("insika.runtime")
 
     @property
+    def free(self) -> int:
+        """Slots that nothing runs in or waits for."""
+        return 0 if self._leaving else max(0, self._slots - len(self._running) - len(self._waiting))
+
+    @property
     def busy(self) -> bool:
         return bool(self._running or self._waiting)
 
@@ -72,7 +77,7 @@ class Runtime:
     async def take(self, session_id: int) -> bool:
         """A wake that came from elsewhere: returns when it is decided who has the session, so that whoever brought it
         may forget it. False: there is no free slot here, and nothing was done."""
-        if self._leaving or len(self._running) + len(self._waiting) >= self._slots:
+        if self.free == 0 and session_id not in self._running:
             return False
         self.wake(session_id)
         if (claiming := self._claiming.get(session_id)) is not None:

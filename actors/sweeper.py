@@ -20,6 +20,8 @@ from insika.storage.port import OwnerStore, StoreUnavailable
 
 POLL_S = 0.5
 """The longest a sweeper sleeps: another process may have written to the store without telling this one."""
+WOKEN_AT_MOST = 500
+"""Sessions in one sweep."""
 OUTAGE_PAUSE_S = 1.0
 
 
@@ -32,7 +34,10 @@ class Swept:
 
 
 class Sweeper:
-    """`expire_claims` settles what an outbox worker left behind; `refresh` learns what was configured meanwhile."""
+    """`expire_claims` settles what an outbox worker left behind; `refresh` learns what was configured meanwhile.
+
+    `room`: how many sessions may be woken now. What is found counts as woken, so nobody else looks at it for seconds:
+    who runs sessions must not find more than it can take."""
 
     def __init__(
         self,
@@ -43,7 +48,11 @@ class Sweeper:
         refresh: Callable[[], Awaitable[None]],
         *,
         outage: Outage,
+        room: Callable[[], int] = lambda: WOKEN_AT_MOST,
+        poll_s: float = POLL_S,
     ) -> None:
+        self._room = room
+        self._poll_s = poll_s
         self._store = store
         self._wakes = wakes
         self._clock = clock
@@ -55,7 +64,8 @@ class Sweeper:
     async def run_once(self) -> Swept:
         """Raises StoreUnavailable."""
         await self._refresh()
-        due = await self._store.due_sessions()
+        room = min(self._room(), WOKEN_AT_MOST)
+        due = await self._store.due_sessions(room) if room > 0 else ()
         for session_id in due:
             self._wakes.session(session_id)
         uncertain = await self._expire_claims()
@@ -82,5 +92,5 @@ class Sweeper:
     async def _until_next_due(self) -> float:
         due_at = await self._store.next_due_at()
         if due_at == DUE_NOW:
-            return POLL_S  # woken just now; asking again at once would only spin
-        return min(POLL_S, max(0.01, (due_at - self._clock.now()).total_seconds()))
+            return self._poll_s  # woken just now; asking again at once would only spin
+        return min(self._poll_s, max(0.01, (due_at - self._clock.now()).total_seconds()))

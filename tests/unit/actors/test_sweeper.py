@@ -28,7 +28,8 @@ class Due:
         self.sweeper = Sweeper(self, self, self.clock, self.expire, self.refresh, outage=self.outage)
 
     async def due_sessions(self, limit: int = 500) -> list[int]:
-        return self.due
+        due, self.due = self.due[:limit], self.due[limit:]
+        return due
 
     async def next_due_at(self):
         self.swept.set()
@@ -98,3 +99,18 @@ async def test_it_stops_while_it_sleeps():
     async with asyncio.timeout(20):
         await running
     assert running.done()
+
+
+async def test_no_more_sessions_are_woken_than_there_is_room_for():
+    world = Due()
+    room = iter([0, 2, 5])
+    sweeper = Sweeper(
+        world, world, world.clock, world.expire, world.refresh, outage=world.outage, room=lambda: next(room)
+    )
+    world.due = [1, 2, 3]
+    assert (await sweeper.run_once()).woken == 0
+    assert (await sweeper.run_once()).woken == 2
+    assert world.woken == [1, 2]
+    assert (await sweeper.run_once()).woken == 1
+    assert world.woken == [1, 2, 3]
+    assert world.refreshed == 3
