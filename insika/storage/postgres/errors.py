@@ -19,13 +19,23 @@ _REFUSED = (
 """All else may go away: no connection, no answer in time, a lock, a deadlock, a full disk, a server that only reads."""
 
 
-def as_store_error(error: psycopg.Error) -> StoreUnavailable | StoreRefused:
+class Undone(Exception):
+    """The statement took itself back: a message, a call or a turn that it names was not there to be written."""
+
+
+def as_store_error(error: psycopg.Error) -> Exception:
+    """StoreUnavailable or StoreRefused; or what a statement itself says by `insika_undo`: Undone, or ValueError for a
+    call that was never answered."""
+    if error.sqlstate == "IN001":
+        return Undone()
+    if error.sqlstate == "IN002":
+        return ValueError(error.diag.message_primary)
     if isinstance(error, _REFUSED):
-        return StoreRefused(f"the store refused a write: {_told(error)}")
-    return StoreUnavailable(f"the database could not be used: {_told(error)}")
+        return StoreRefused(f"the store refused a write: {told(error)}")
+    return StoreUnavailable(f"the database could not be used: {told(error)}")
 
 
-def _told(error: psycopg.Error) -> str:
+def told(error: psycopg.Error) -> str:
     """The server's words about the error's kind, its code, and the guard's name; never a row's values."""
     if error.sqlstate is None:
         return " ".join(str(error).split())  # the driver's own, or about a connection

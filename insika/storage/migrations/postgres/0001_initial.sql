@@ -18,6 +18,13 @@ BEGIN
   RAISE EXCEPTION USING MESSAGE = TG_ARGV[0], ERRCODE = 'integrity_constraint_violation';
 END $$;
 
+-- Takes back the statement that calls it, and says why by its code: IN001, what it names was not there; IN002, a call of
+-- its batch was never answered. Used where a statement has found, by what its own parts wrote, that it must not be.
+CREATE FUNCTION insika_undo(code text, why text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION USING MESSAGE = why, ERRCODE = code;
+END $$;
+
 -- Room is left in each page, so that an update that touches no indexed column stays there and touches no index.
 CREATE TABLE sessions (
   id          bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
