@@ -34,6 +34,8 @@ class EventType(enum.StrEnum):
     DELIVERY_OVERTOOK = "delivery_overtook"
     CONTENT = "content"
     INTERMEDIATE = "intermediate"
+    EVENTS_MISSED = "events_missed"
+    """Not of a turn: here the stream lacks events that somebody published."""
 
 
 class Event(NamedTuple):

@@ -82,7 +82,7 @@ async def live(
         assert doing.done(), "the work was never done, and nobody died"
         await doing
         await insika.__aexit__(None, None, None)
-    return insika.events.since(0)
+    return await insika.events.since(0, limit=10_000)
 
 
 async def _thrown_away(insika: Embedded, outside: set[asyncio.Task[Any]]) -> None:

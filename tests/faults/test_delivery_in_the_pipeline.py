@@ -40,7 +40,7 @@ async def test_what_was_received_before_a_kill_is_sent_again_only_at_an_operator
             judge(evidence, JOBS, gone=1, failures=())
             (cut,) = uncertain(evidence)
             assert [each.id for each in received] == [cut]
-            told = [event.data for event in insika.events.since(0) if event.type == "delivery_failed"]
+            told = [event.data for event in await insika.events.since(0) if event.type == "delivery_failed"]
             assert [(data["delivery_id"], data["outcome"]) for data in told] == [(cut, "uncertain")]
 
             assert isinstance(await insika.outbox.resend(cut, force=True), Resent)
