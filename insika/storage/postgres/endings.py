@@ -1,0 +1,127 @@
+"""How turns and messages end, each in one statement. Whatever ends a turn answers its open batch and settles its model
+calls with it.
+
+Committing demands that nothing urgent is unseen, so that an interrupt that came first is a fact; the other endings
+demand only the lease.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from insika.messages import NO_USAGE, Usage
+from insika.storage.json_text import to_json
+from insika.storage.operations import CommitTurn, EndTurn, FailQueued, Fence, NewDelivery, Seen, SettleMail
+from insika.storage.postgres.fenced import (
+    Values,
+    fenced,
+    model_call,
+    numbers,
+    results_json,
+    spent,
+    written,
+)
+from insika.storage.postgres.pool import Pool
+from insika.storage.rows import Committed
+
+
+async def commit(pool: Pool, fence: Fence, seen: Seen, turn: CommitTurn) -> Committed | None:
+    """Nearly always the last batch is closed by then. Where results are given it is not; where none are and it is not,
+    all of them must be recorded already."""
+    call = turn.model_call
+    values = {
+        **fenced(fence, turn.turn_id),
+        "mail": seen.mail,
+        "urgent": seen.urgent,
+        "release_due": turn.release_due,
+        "step": turn.step,
+        "answer": turn.answer,
+        "answers": 1 if turn.answer else 0,
+        "outcome": turn.outcome,
+        "synthesized": turn.synthesized,
+        "route": turn.route,
+        "timing": to_json(turn.timing),
+        "given": results_json(turn.results),
+        **model_call(None if call is None else call.key),
+        "call_state": None if call is None else call.state,
+        **spent(NO_USAGE if call is None else call.usage),
+        **_deliveries(turn.deliveries),
+    }
+    row = None if turn.results else await written(pool, "endings/commit", values)
+    if row is None:
+        row = await written(pool, "endings/commit_with_batch", values)
+    return None if row is None else Committed(released=bool(row[0]))
+
+
+async def end(pool: Pool, fence: Fence, turn: EndTurn) -> bool:
+    values = {
+        **fenced(fence, turn.turn_id),
+        "state": turn.state.value,
+        "outcome": turn.outcome,
+        "error": to_json(turn.error),
+        "timing": to_json(turn.timing),
+        "given": results_json(turn.results),
+        "control": numbers(turn.control),
+        **spent(turn.estimate),
+        **_deliveries(turn.deliveries),
+    }
+    return await written(pool, "endings/end", values) is not None
+
+
+async def fail_queued(pool: Pool, fence: Fence, seen: Seen, turn: FailQueued) -> bool:
+    values = {
+        **fenced(fence, turn.turn_id),
+        "mail": seen.mail,
+        "urgent": seen.urgent,
+        "positions": numbers(turn.positions),
+        "merging": turn.merging,
+        "agent": turn.agent,
+        "channel": turn.channel,
+        "recipient": turn.recipient,
+        "origin": turn.origin,
+        "error": to_json(turn.error),
+    }
+    return await written(pool, "endings/fail_queued", values) is not None
+
+
+async def settle_mail(pool: Pool, fence: Fence, seen: Seen, mail: SettleMail) -> bool:
+    values = {
+        **fenced(fence, mail.turn_id),
+        "mail": seen.mail,
+        "urgent": seen.urgent,
+        "positions": numbers(mail.positions),
+        "control": numbers(mail.control),
+        "how": mail.how,
+        "state": mail.turn_state.value,
+        "merging": mail.merging,
+        "steerable_key": mail.steerable_key,
+    }
+    return await written(pool, "endings/settle_mail", values) is not None
+
+
+async def release_for_drain(pool: Pool, fence: Fence, *, unknown_result: str, estimate: Usage) -> bool:
+    values = {**fenced(fence, None), "unknown_result": unknown_result, **spent(estimate)}
+    return await written(pool, "endings/release_for_drain", values) is not None
+
+
+def _deliveries(deliveries: Sequence[NewDelivery]) -> Values:
+    """In their order, which is the order of their positions. The salt makes their ids unique."""
+    rows = [
+        {
+            "salt": os.urandom(9).hex(),
+            "kind": delivery.kind,
+            "channel": delivery.channel,
+            "lane": delivery.lane,
+            "recipient": delivery.recipient,
+            "payload": delivery.payload,
+            "url": delivery.url,
+            "guarantee": delivery.guarantee,
+            "max_attempts": delivery.max_attempts,
+            "timeout_s": delivery.timeout_s,
+            "order_wait_s": delivery.order_wait_s,
+            "unique_key": delivery.unique_key,
+        }
+        for delivery in deliveries
+    ]
+    return {"deliveries": len(rows), "new_deliveries": to_json(rows)}

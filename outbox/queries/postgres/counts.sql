@@ -1,0 +1,1 @@
+SELECT state, count(*) FROM outbox GROUP BY state

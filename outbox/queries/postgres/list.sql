@@ -1,0 +1,7 @@
+-- Ids begin with the time.
+SELECT id, state, channel, recipient, kind, lane, lane_pos, url, guarantee, attempts, max_attempts, resends,
+       possible_duplicate, last_error, payload, created_at, due_at, claimed_at, settled_at, claim_until
+FROM outbox
+WHERE %(state)s::text IS NULL OR state = %(state)s
+ORDER BY id DESC
+LIMIT %(limit)s

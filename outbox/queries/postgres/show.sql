@@ -1,0 +1,4 @@
+SELECT id, state, channel, recipient, kind, lane, lane_pos, url, guarantee, attempts, max_attempts, resends,
+       possible_duplicate, last_error, payload, created_at, due_at, claimed_at, settled_at, claim_until
+FROM outbox
+WHERE id = %(id)s
