@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import sys
 from collections.abc import Coroutine
 from typing import Any
@@ -16,6 +15,7 @@ from actors.cli.chat.talk import SESSION_MAX, Talk
 from actors.cli.parts import parts_here
 from actors.cli.refusals import NotFound
 from actors.cli.running import environment_here, leave_nothing_running, run
+from actors.cli.stopping import stop_on_signals
 from actors.configuration import Configuration
 from actors.embedded import Embedded
 from actors.environment import Environment
@@ -52,7 +52,7 @@ def dev(context: click.Context, agent: str | None, session: str) -> None:
 async def _dev(agent: str | None, session: str) -> int:
     """The exit code."""
     environment = environment_here()
-    stop = _stop_on_signals()
+    stop = stop_on_signals()
     insika = await Embedded.open(environment, _parts(environment))
     await _put_sample_in_force(insika.configuration, insika.store)
     async with insika:
@@ -113,21 +113,6 @@ def _chosen(agent: str | None, known: list[str]) -> str:
     if DEMO in known:
         return DEMO
     raise click.UsageError(f"there are several agents, so say which with --agent: {', '.join(known)}")
-
-
-def _stop_on_signals() -> asyncio.Event:
-    """Set at the first SIGINT or SIGTERM. A second one does what it does by default: it ends the process as it is,
-    which loses nothing either."""
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
-
-    def told() -> None:
-        stop.set()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, told)
-    return stop
 
 
 async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
