@@ -6,11 +6,14 @@ here is without an end: a server that answers nothing any more is noticed while 
 
 from __future__ import annotations
 
+import os
+import socket
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import psycopg
+from psycopg import AsyncConnection, Connection
 from psycopg.abc import AdaptContext, Buffer
 from psycopg.adapt import Dumper, Loader
 from psycopg.conninfo import conninfo_to_dict
@@ -69,18 +72,16 @@ def parameters(url: str, bounds: Bounds, application_name: str) -> dict[str, Any
             "the database URL cannot be read; it must be like postgresql://user:password@host:5432/insika"
         ) from None
     settings = {
-        "default_transaction_isolation": "read committed",
+        "default_transaction_isolation": r"read\ committed",
         "TimeZone": "UTC",
         "DateStyle": "ISO",
         "plan_cache_mode": "force_generic_plan",
         "jit": "off",
-        "lock_timeout": f"{_ms(bounds.lock_s)}",
-        "idle_in_transaction_session_timeout": f"{_ms(bounds.lock_s)}",
-        "statement_timeout": f"{_ms(bounds.statement_s)}",
+        "lock_timeout": _ms(bounds.lock_s),
+        "idle_in_transaction_session_timeout": _ms(bounds.lock_s),
+        "statement_timeout": _ms(bounds.statement_s),
     }
-    ours = " ".join(
-        f"-c {name}={value}".replace("read committed", r"read\ committed") for name, value in settings.items()
-    )
+    ours = " ".join(f"-c {name}={value}" for name, value in settings.items())
     keepalive_s = max(1, int(bounds.lock_s))
     return {
         "target_session_attrs": "read-write",  # of several hosts, the one that takes writes
@@ -103,6 +104,16 @@ def adapt(context: AdaptContext) -> None:
     context.adapters.register_dumper(int, Int8Dumper)
     context.adapters.register_dumper(datetime, _TimeDumper)
     context.adapters.register_loader("timestamptz", _TimeLoader)
+
+
+def hang_up(connection: Connection[Any] | AsyncConnection[Any]) -> None:
+    """End the connection under whoever waits for it, who is told that it was closed. To cancel the statement would be
+    to ask the same silent server."""
+    try:
+        with socket.socket(fileno=os.dup(connection.fileno())) as line:
+            line.shutdown(socket.SHUT_RDWR)
+    except (OSError, psycopg.Error):
+        pass  # it has ended by itself
 
 
 class _TimeDumper(Dumper):

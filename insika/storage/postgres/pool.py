@@ -7,9 +7,7 @@ middle of one; a connection whose server does not answer in time is hung up, and
 from __future__ import annotations
 
 import asyncio
-import os
 import select
-import socket
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
@@ -18,7 +16,7 @@ from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
 from insika.storage.port import StoreUnavailable
-from insika.storage.postgres.connection import PREPARED_MAX, Bounds, adapt, parameters
+from insika.storage.postgres.connection import PREPARED_MAX, Bounds, adapt, hang_up, parameters
 from insika.storage.postgres.errors import as_store_error
 
 T = TypeVar("T")
@@ -53,17 +51,13 @@ class Pool:
         )
 
     async def row(self, statement: str, params: Params) -> Row | None:
-        """The first row of a statement that returns rows."""
+        """The first row that a statement returns, if any."""
         rows = await self.rows(statement, params)
         return rows[0] if rows else None
 
     async def rows(self, statement: str, params: Params) -> list[Row]:
-        """All rows of a statement that returns rows. It is a transaction of its own."""
-
-        async def run(connection: AsyncConnection[Row]) -> list[Row]:
-            return await (await connection.execute(statement, params)).fetchall()
-
-        return await self._apart(self._with_connection(run))
+        """All rows of a statement. It is a transaction of its own."""
+        return await self._apart(self._with_connection(lambda connection: _execute(connection, statement, params)))
 
     async def in_transaction(self, work: Callable[[Statements], Awaitable[T]]) -> T:
         """Run several statements as one transaction; what `work` raises undoes them.
@@ -71,11 +65,8 @@ class Pool:
         For what cannot be one statement: each of them is a way to the server and back, under locks."""
 
         async def run(connection: AsyncConnection[Row]) -> T:
-            async def statements(statement: str, params: Params) -> list[Row]:
-                return await (await connection.execute(statement, params)).fetchall()
-
             async with connection.transaction():
-                return await work(statements)
+                return await work(lambda statement, params: _execute(connection, statement, params))
 
         return await self._apart(self._with_connection(run))
 
@@ -124,15 +115,20 @@ class Pool:
     async def _bounded(
         self, connection: AsyncConnection[Row], work: Callable[[AsyncConnection[Row]], Awaitable[T]]
     ) -> T:
-        hang_up = asyncio.get_running_loop().call_later(self._bounds.answer_s, _hang_up, connection)
+        bound = asyncio.get_running_loop().call_later(self._bounds.answer_s, hang_up, connection)
         try:
             return await work(connection)
         except psycopg.Error as error:
-            if error.sqlstate is None and connection.broken and hang_up.when() <= asyncio.get_running_loop().time():
+            if error.sqlstate is None and connection.broken and bound.when() <= asyncio.get_running_loop().time():
                 raise psycopg.OperationalError(f"no answer within {self._bounds.answer_s:g} s") from None
             raise
         finally:
-            hang_up.cancel()
+            bound.cancel()
+
+
+async def _execute(connection: AsyncConnection[Row], statement: str, params: Params) -> list[Row]:
+    cursor = await connection.execute(statement, params)
+    return await cursor.fetchall() if cursor.description is not None else []
 
 
 async def _configure(connection: AsyncConnection[Row]) -> None:
@@ -145,12 +141,3 @@ def _has_something_to_say(connection: AsyncConnection[Row]) -> bool:
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
     return bool(poll.poll(0))
-
-
-def _hang_up(connection: AsyncConnection[Row]) -> None:
-    """End the connection under whoever waits for it. To cancel the statement would ask the same silent server."""
-    try:
-        with socket.socket(fileno=os.dup(connection.fileno())) as line:
-            line.shutdown(socket.SHUT_RDWR)
-    except (OSError, psycopg.Error):
-        pass  # it has ended by itself

@@ -8,7 +8,9 @@ from importlib import resources
 
 @cache
 def sql(name: str) -> str:
-    """The text of one statement, e.g. `intake/accept`, without the lines that are comments."""
+    """The text of one statement, e.g. `intake/accept`, without comments and indentation.
+
+    Only where it has at most 4,096 bytes then does psycopg remember how to read it."""
     file = resources.files("insika.storage").joinpath("queries", "postgres", f"{name}.sql")
     lines = file.read_text(encoding="utf-8").splitlines()
-    return "\n".join(line for line in lines if not line.lstrip().startswith("--"))
+    return "\n".join(line.strip() for line in lines if not line.lstrip().startswith("--"))

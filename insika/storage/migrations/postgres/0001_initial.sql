@@ -57,7 +57,7 @@ CREATE TABLE sessions (
   CHECK (urgent_seq <= mail_seq)
 ) WITH (fillfactor = 70);
 
-CREATE INDEX sessions_due ON sessions (due_at) WHERE due_at < 'infinity';
+CREATE INDEX sessions_due ON sessions (due_at, id) WHERE due_at < 'infinity';
 
 -- `control` separates the ids of cancel requests from the ids of jobs.
 CREATE TABLE job_ids (

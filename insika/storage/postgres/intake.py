@@ -1,0 +1,122 @@
+"""What producers do: the verdict of a job, a cancel, and the jobs that came to nothing.
+
+A verdict is taken in the statement that locks the session row, from that row's columns alone. Only what got no place
+is asked about again, in a second statement that sees what the first one may have waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from insika.storage.json_text import to_json
+from insika.storage.operations import AcceptJob
+from insika.storage.port import StoreUnavailable
+from insika.storage.postgres import mapping
+from insika.storage.postgres.pool import Pool
+from insika.storage.postgres.queries import sql
+from insika.storage.rows import TERMINAL, Accepted, RejectedJob, TurnState, Verdict
+
+_TRIES = 10
+"""A first contact that met another one is over by the second try; an id that grew a day old meanwhile, too."""
+
+
+async def accept(pool: Pool, job: AcceptJob) -> Accepted:
+    values = _asked(job)
+    for _ in range(_TRIES):
+        row = await pool.row(sql("intake/accept"), values)
+        if row is None:
+            continue
+        session_id, verdict, turn_id, position, waiting = row
+        if position is not None:
+            return Accepted(Verdict(verdict), session_id, turn_id, position)
+        if (refused := await _refuse(pool, job, session_id, waiting, full=verdict is not None)) is not None:
+            return refused
+    raise StoreUnavailable("others were first each time; try again")
+
+
+async def cancel(pool: Pool, turn_id: str, request_id: str) -> Accepted | None:
+    values = {"turn_id": turn_id, "request_id": request_id}
+    row = await pool.row(sql("intake/cancel"), values)
+    if row is None:
+        return None
+    session_id, state, position = row
+    if position is not None:
+        return Accepted(Verdict.CONTROL, session_id, turn_id, position, TurnState(state))
+    known = await pool.row(sql("intake/known_request"), {**values, "session_id": session_id})
+    if known is not None:
+        return Accepted(Verdict.DUPLICATE, session_id, turn_id, known[0], TurnState(state))
+    if TurnState(state) in TERMINAL:
+        return None
+    raise StoreUnavailable("the same request was made a day ago, to the second; try again")
+
+
+async def reject(pool: Pool, raw: bytes, error: Mapping[str, Any], source: str) -> int:
+    (row,) = await pool.rows(sql("intake/reject"), {"source": source, "raw": raw, "error": to_json(error)})
+    return int(row[0])
+
+
+async def rejected_jobs(pool: Pool, limit: int) -> tuple[RejectedJob, ...]:
+    return tuple(map(mapping.rejected_job, await pool.rows(sql("reads/rejected_jobs"), {"limit": limit})))
+
+
+async def rejected_job(pool: Pool, number: int) -> RejectedJob | None:
+    row = await pool.row(sql("reads/rejected_job"), {"id": number})
+    return None if row is None else mapping.rejected_job(row)
+
+
+async def mark_requeued(pool: Pool, number: int) -> bool:
+    return await pool.row(sql("intake/mark_requeued"), {"id": number}) is not None
+
+
+def _asked(job: AcceptJob) -> dict[str, Any]:
+    """What to clear is told apart from what to set: None inside a value stays, None as a value clears."""
+    updates = {name: value for name, value in job.var_updates.items() if value is not None}
+    first = {name: value for name, value in {**job.session_vars, **job.var_updates}.items() if value is not None}
+    return {
+        "tenant": job.tenant,
+        "session": job.session,
+        "job_id": job.job_id,
+        "digest": job.digest,
+        "turn_id": job.turn_id,
+        "text": job.text,
+        "agent": job.agent,
+        "key": job.key if job.takes_steers else None,
+        "mode": job.mode or None,
+        "default_mode": job.default_mode,
+        "channel": job.channel,
+        "recipient": job.recipient,
+        "origin": job.origin,
+        "customer": job.customer,
+        "sent_at": job.sent_at,
+        "debounce_ms": job.debounce_ms,
+        "debounce_max_ms": job.debounce_max_ms,
+        "mailbox_max": job.mailbox_max,
+        "first_vars": to_json(first),
+        "set_vars": to_json(updates),
+        "cleared_vars": [name for name, value in job.var_updates.items() if value is None],
+    }
+
+
+async def _refuse(pool: Pool, job: AcceptJob, session_id: int, waiting: int, *, full: bool) -> Accepted | None:
+    """Why a job got no place. None: by now it could get one."""
+    other = "this id was given to another text within the last 24 hours: a new message needs an id of its own"
+    too_many = f"the mailbox is full: {waiting} messages wait, at most {job.mailbox_max} may. Try again later"
+    values = {
+        "session_id": session_id,
+        "job_id": job.job_id,
+        "digest": job.digest,
+        "full": full,
+        "raw": job.raw,
+        "error_other": to_json({"type": "invalid_job", "message": other, "field": "id"}),
+        "error_full": to_json({"type": "mailbox_full", "message": too_many}),
+    }
+    (row,) = await pool.rows(sql("intake/refuse"), values)
+    same, position, turn_id, state, number = row
+    if same:
+        first_state = None if state is None else TurnState(state)
+        return Accepted(Verdict.DUPLICATE, session_id, turn_id, position, first_state)
+    if number is None:
+        return None
+    reason, field = (too_many, None) if same is None else (other, "id")
+    return Accepted(Verdict.REJECTED, session_id, reason=reason, field=field, rejected_job=number)

@@ -1,0 +1,7 @@
+-- False: the revision is kept with other data.
+WITH kept AS (
+  INSERT INTO settings (revision, data) VALUES (%(revision)s, %(data)s::json)
+  ON CONFLICT DO NOTHING RETURNING revision
+)
+SELECT EXISTS (SELECT 1 FROM kept) OR EXISTS (
+  SELECT 1 FROM settings WHERE revision = %(revision)s AND data::text = %(data)s)

@@ -1,0 +1,1 @@
+UPDATE rejected_jobs SET requeued_at = insika_now() WHERE id = %(id)s RETURNING id
