@@ -21,6 +21,7 @@ from insika.parsing import did_you_mean, validation_problems
 _PREFIX = "INSIKA_"
 _READ_ELSEWHERE = ("INSIKA_LOG_LEVEL",)
 """By the command line, before anything else."""
+_FOR_TESTS = "INSIKA_TEST_"
 _POSTGRES = ("postgresql", "postgres")
 
 
@@ -134,7 +135,7 @@ def unknown_variables(names: Iterable[str]) -> Sequence[tuple[str, str]]:
     return [
         (name, f"is not a variable that Insika reads{did_you_mean(name.upper(), known)}")
         for name in sorted(names)
-        if name.upper().startswith(_PREFIX) and name.upper() not in known
+        if name.upper().startswith(_PREFIX) and not name.upper().startswith(_FOR_TESTS) and name.upper() not in known
     ]
 
 

@@ -1,5 +1,6 @@
-"""How hard Hypothesis tries: HYPOTHESIS_PROFILE says, and `ci` is used when it is unset. Nothing else is global here.
+"""What holds for all tests: which variables they see, where they find services, and how hard Hypothesis tries.
 
+HYPOTHESIS_PROFILE says the last, and `ci` is used when it is unset.
 check: few examples, the same ones each time, for `scripts/check`. ci: the same ones each time, so that a red run is red
 again. thorough: many, and other ones each time, for a search by hand or at night.
 """
@@ -19,3 +20,9 @@ settings.register_profile("check", _UNHURRIED, derandomize=True, max_examples=25
 settings.register_profile("ci", _UNHURRIED, derandomize=True, max_examples=100, database=None)
 settings.register_profile("thorough", _UNHURRIED, max_examples=2000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_configure() -> None:
+    """What the caller has set up for work by hand, such as the output of `scripts/services env`, is not for tests."""
+    for name in [name for name in os.environ if name.startswith("INSIKA_") and not name.startswith("INSIKA_TEST_")]:
+        del os.environ[name]

@@ -6,13 +6,13 @@ when the first test asks for it and removed at the end, so that the workers of p
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
-import json
 import os
-import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
@@ -20,7 +20,7 @@ import pytest
 import redis
 from psycopg import sql
 
-from scripts.private_services.console import RabbitConsole
+from scripts.private_services import RabbitConsole, records
 
 _REDIS_NUMBERS = range(32, 64)
 _HOW = 'run scripts/test, or eval "$(scripts/services env)" after scripts/services up'
@@ -28,12 +28,16 @@ _HOW = 'run scripts/test, or eval "$(scripts/services env)" after scripts/servic
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
-    """An empty database of this process alone."""
-    base = _given("INSIKA_TEST_POSTGRES_URL")
-    name = f"insika_test_{uuid.uuid4().hex[:12]}"
-    _on_postgres(base, sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-    yield _at(base, name)
-    _on_postgres(base, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+    """A database of this process alone, made empty; all its tests share it."""
+    with _database() as url:
+        yield url
+
+
+@pytest.fixture
+def fresh_postgres_url() -> Iterator[str]:
+    """An empty database of one test alone."""
+    with _database() as url:
+        yield url
 
 
 @pytest.fixture(scope="session")
@@ -58,9 +62,9 @@ def clean_amqp_url(amqp_url: str) -> str:
 def redis_url() -> Iterator[str]:
     """A number of this process alone, flushed. The lock on its file goes with the process, however that ends."""
     base = _given("INSIKA_TEST_REDIS_URL")
-    port = urlsplit(base).port
+    folder, _ = _started_here(base, "redis")
     for number in _REDIS_NUMBERS:
-        with (Path(tempfile.gettempdir()) / f"insika-redis-{port}-{number}.lock").open("w") as lock:
+        with (folder / f"redis-number-{number}").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -71,7 +75,18 @@ def redis_url() -> Iterator[str]:
                 yield url
                 client.flushdb()
             return
-    pytest.fail(f"all of Redis numbers {_REDIS_NUMBERS.start}-{_REDIS_NUMBERS.stop - 1} at {port} are in use")
+    pytest.fail(f"all Redis numbers from {_REDIS_NUMBERS.start} to {_REDIS_NUMBERS.stop - 1} are in use at {base}")
+
+
+@contextlib.contextmanager
+def _database() -> Iterator[str]:
+    base = _given("INSIKA_TEST_POSTGRES_URL")
+    name = f"insika_test_{uuid.uuid4().hex[:12]}"
+    _on_postgres(base, sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    try:
+        yield _at(base, name)
+    finally:
+        _on_postgres(base, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 def _given(variable: str) -> str:
@@ -91,9 +106,14 @@ def _on_postgres(base: str, statement: sql.Composed) -> None:
 
 
 def _console(amqp_url: str) -> RabbitConsole:
-    """Of the node that listens there, by what those who started it wrote down."""
-    for file in Path(tempfile.gettempdir()).glob("insika-services-*/services.json"):
-        node = json.loads(file.read_text())["rabbitmq"]
-        if node["port"] == urlsplit(amqp_url).port:
-            return RabbitConsole(node["node"], node["cookie"], node["epmd_port"])
-    pytest.fail(f"INSIKA_TEST_AMQP_URL names a RabbitMQ that scripts/services did not start: {_HOW}.", pytrace=False)
+    """Over AMQP, virtual hosts can neither be made nor emptied."""
+    _, node = _started_here(amqp_url, "rabbitmq")
+    return RabbitConsole(node["node"], node["cookie"], node["epmd_port"])
+
+
+def _started_here(url: str, name: str) -> tuple[Path, Mapping[str, Any]]:
+    """The folder of the services that listen there, and what those who started them wrote down."""
+    for folder, record in records():
+        if name in record and record[name]["port"] == urlsplit(url).port:
+            return folder, record[name]
+    pytest.fail(f"the {name} at {url} was not started by scripts/services: {_HOW}.", pytrace=False)

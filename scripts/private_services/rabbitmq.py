@@ -64,7 +64,8 @@ class RabbitServer(PrivateServer):
         )
         if done.returncode != 0:
             raise ServerError(f"rabbitmqctl {' '.join(arguments)}: {(done.stdout + done.stderr).strip()}")
-        return done.stdout
+        printed: str = done.stdout
+        return printed
 
     def describe(self) -> dict[str, Any]:
         own = {"node": _NODE, "cookie": self._cookie, "epmd_port": self._epmd_port, "node_port": self._node_port}

@@ -34,7 +34,7 @@ def silent(_line: str) -> None:
 
 
 class PrivateServices:
-    """Use `start` or `load`. `owner`: the process that they are for; None when they are to stay until they are stopped."""
+    """Made by `start` or `load`. `owner`: the process that they are for; None when they stay until they are stopped."""
 
     def __init__(
         self,
