@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from insika.storage.sqlite.schema import migrate
 from outbox.sqlite_store import SqliteOutboxStore
 from outbox.states import AttemptResult, NotSent
 from outbox.webhook import Attempt
+from tests.outbox_world import insertion, new_session, next_position
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 OTHER_SECRET = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
@@ -53,32 +53,9 @@ def open_outbox(path: Path, clock: ManualClock | None = None) -> Iterator[Outbox
 
 def _insert(connection: sqlite3.Connection, delivery_id: str, changes: Mapping[str, Any]) -> None:
     session = changes.get("session", "s1")
-    connection.execute("INSERT OR IGNORE INTO sessions (tenant, name) VALUES ('', ?)", (session,))
-    session_id, position = connection.execute(
-        "UPDATE sessions SET lane_seq = lane_seq + 1 WHERE name = ? RETURNING id, lane_seq", (session,)
-    ).fetchone()
-    payload = {"type": "answer", "session": session, "turn_id": "t-" + delivery_id, "agent": "demo", "content": "hi"}
-    row: dict[str, Any] = {
-        "id": delivery_id,
-        "session_id": session_id,
-        "kind": "answer",
-        "channel": "web",
-        "lane": f"{session_id}/web",
-        "lane_pos": position,
-        "recipient": session,
-        "payload": json.dumps(changes.get("payload", payload)),
-        "url": "https://receiver.example/hook",
-        "guarantee": "at_most_once",
-        "max_attempts": 3,
-        "timeout_s": 15.0,
-        "order_wait_s": 60.0,
-        **{name: value for name, value in changes.items() if name not in ("session", "payload")},
-    }
-    names = ", ".join(row)
-    marks = ", ".join(f":{name}" for name in row)
-    connection.execute(
-        f"INSERT INTO outbox ({names}, due_at, created_at) VALUES ({marks}, insika_now(), insika_now())", row
-    )
+    connection.execute(new_session(session)).fetchall()
+    session_id, position = connection.execute(next_position(session)).fetchone()
+    connection.execute(insertion(delivery_id, session_id, position, changes)).fetchall()
 
 
 @dataclass
