@@ -13,15 +13,16 @@ from typing import Any, Protocol
 
 from pika import spec
 from pika.adapters.asyncio_connection import AsyncioConnection
+from pika.adapters.utils.connection_workflow import AMQPConnectorStackTimeout
 from pika.channel import Channel
 from pika.exceptions import (
-    AMQPConnectionError,
     AuthenticationError,
     ChannelClosed,
     ChannelClosedByBroker,
     ConnectionClosed,
     ConnectionClosedByBroker,
     ConnectionOpenAborted,
+    IncompatibleProtocolError,
     ProbableAccessDeniedError,
     ProbableAuthenticationError,
 )
@@ -196,15 +197,14 @@ def told(error: BaseException) -> str:
     """What went wrong, in the words of the broker or the system, without pika's wrapping."""
     if isinstance(error, ConnectionClosed | ChannelClosed):
         return str(error.reply_text)
-    if isinstance(error, ConnectionOpenAborted):
-        return "it did not answer in time as AMQP does"
+    if isinstance(error, ConnectionOpenAborted | AMQPConnectorStackTimeout):
+        return "it did not answer in time"
     if quoted := _BROKER_S_WORDS.search(str(error)):
         return quoted["said"]
     if within := _within(error):
         return told(within)
-    if isinstance(error, AMQPConnectionError):
-        # Its repr is what says something; its text is empty or a tuple.
-        return repr(error).removeprefix(f"{type(error).__name__}: ")
+    if isinstance(error, IncompatibleProtocolError):
+        return "it does not speak AMQP 0-9-1"
     said = error.strerror if isinstance(error, OSError) else str(error)
     return said or type(error).__name__
 

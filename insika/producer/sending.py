@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from insika.producer.address import BrokerAddress
 from insika.producer.errors import Closed, NotPublished, NotRouted, Refused, TooLarge, Unreachable
-from insika.producer.link import Link, Loss, Unopened, open_link
+from insika.producer.link import Link, LinkOwner, Loss, Unopened, open_link
 from insika.producer.window import Outgoing, Window
 
 FIRST_PAUSE_S = 0.1
@@ -26,9 +26,19 @@ _log = logging.getLogger("insika.producer")
 
 
 class Sending:
-    def __init__(self, address: BrokerAddress) -> None:
+    """`connect` raises Unopened; `pause` waits some seconds between two tries."""
+
+    def __init__(
+        self,
+        address: BrokerAddress,
+        *,
+        connect: Callable[[BrokerAddress, LinkOwner], Awaitable[Link]] = open_link,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
         self._broker = f"RabbitMQ at {address.name}"
         self._address = address
+        self._connect = connect
+        self._pause = pause
         self._window = Window()
         self._link: Link | None = None
         self._why = "no connection was tried yet"
@@ -57,7 +67,7 @@ class Sending:
                 except Exception as defect:
                     _log.exception("the connection to the broker failed in a way that was not foreseen")
                     await self._leave(Loss(type(defect).__name__, blaming=False))
-                await asyncio.sleep(self._pause_s * random.uniform(0.5, 1))  # noqa: S311  (not for secrets)
+                await self._pause(self._pause_s * random.uniform(0.5, 1))  # noqa: S311  (not for secrets)
                 self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
         finally:
             self._end_all(Closed, f"the publisher was closed before {self._broker} had confirmed the message")
@@ -66,13 +76,13 @@ class Sending:
 
     async def _connect_and_serve(self) -> None:
         """Until the connection is lost. Raises Unopened."""
-        link = await open_link(self._address, self)
+        link = await self._connect(self._address, self)
         loop = asyncio.get_running_loop()
         opened_at = loop.time()
         self._link, self._was_connected = link, True
         if self._told_away:
             self._told_away = False
-            _log.warning("%s is there again", self._broker)
+            _log.warning("connected to %s again", self._broker)
         self._send()
         loss = await asyncio.shield(link.lost)
         if loop.time() - opened_at >= LONGEST_PAUSE_S:
@@ -158,7 +168,7 @@ class Sending:
         self._why = why
         if not self._told_away:
             self._told_away = True
-            _log.warning("%s is away: %s", self._broker, why)
+            _log.warning("no connection to %s: %s", self._broker, why)
 
     def _end_all(self, kind: type[NotPublished], why: str) -> None:
         for message in self._window.clear():

@@ -108,7 +108,7 @@ class Window:
 
     def returned(self, address: tuple[str, str, str | None], why: str) -> None:
         """The broker gave a message back. It names it by its address; of several alike the first is meant."""
-        for message, _ in self._in_flight.values():
+        for message in self.in_flight():
             if message.mandatory and message.returned is None and message.address == address:
                 message.returned = why
                 return
@@ -116,7 +116,7 @@ class Window:
     def lose(self, *, blaming: bool) -> Lost:
         """The connection is gone. What is repeatable goes out first on the next one, in its order. `blaming`: the
         broker closed it over something that was published."""
-        lost = [message for message, _ in self._in_flight.values()]
+        lost = self.in_flight()
         self._in_flight.clear()
         self._bytes = 0
         guilty = lost[0] if blaming and len(lost) == 1 else None
@@ -130,7 +130,7 @@ class Window:
 
     def clear(self) -> list[Outgoing]:
         """Everything that was on its way, and is so no longer."""
-        messages = [message for message, _ in self._in_flight.values()] + list(self._waiting)
+        messages = [*self.in_flight(), *self._waiting]
         self._in_flight.clear()
         self._waiting.clear()
         self._bytes = 0
@@ -138,6 +138,9 @@ class Window:
 
     def waiting(self) -> list[Outgoing]:
         return [message for message in self._waiting if not message.done]
+
+    def in_flight(self) -> list[Outgoing]:
+        return [message for message, _ in self._in_flight.values()]
 
     def _up_to(self, tag: int) -> Iterator[int]:
         for each in self._in_flight:
