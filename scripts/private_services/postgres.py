@@ -57,6 +57,10 @@ class PostgresServer(PrivateServer):
             raise ServerError(f"postgres: {made.stderr.strip()}")
         return self.url_of(name)
 
+    def stop_at_once(self) -> None:
+        """In its immediate mode: connections are cut, nothing is tidied up, and the next start recovers."""
+        self._end(signal.SIGQUIT)
+
     @property
     def _data(self) -> Path:
         return self.folder / "data"

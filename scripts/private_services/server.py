@@ -96,13 +96,7 @@ class PrivateServer(abc.ABC):
 
     def stop(self) -> None:
         """As its operator would. What has not ended after a minute is killed."""
-        self.resume()
-        family = families(self._processes)
-        for process in self._processes:
-            process.signal(self.stop_signal)
-        if not self._gone(family, _STOPS_WITHIN_S):
-            self.kill()
-        self._forget()
+        self._end(self.stop_signal)
 
     def kill(self) -> None:
         """SIGKILL for it and all that it started. Returns when none of them is left."""
@@ -182,6 +176,15 @@ class PrivateServer(abc.ABC):
         if not self._log_file.exists():
             return ""
         return self._log_file.read_bytes()[self._log_begins :].decode("utf-8", errors="replace")
+
+    def _end(self, number: signal.Signals) -> None:
+        self.resume()
+        family = families(self._processes)
+        for process in self._processes:
+            process.signal(number)
+        if not self._gone(family, _STOPS_WITHIN_S):
+            self.kill()
+        self._forget()
 
     def _port_was_taken(self) -> bool:
         """Some servers say so and some only end; and who took it may have left again."""
