@@ -56,7 +56,7 @@ async def test_a_claim_leaves_the_due_time_so_that_a_dead_owner_s_session_is_due
     await world.own(said.session_id)
     assert await world.store.due_sessions() == ()
     world.clock.advance(LEASE_S + 1)
-    assert await world.store.due_sessions() == [said.session_id]
+    assert await world.store.due_sessions() == (said.session_id,)
 
 
 async def test_a_lease_holds_until_its_end(world: World) -> None:
@@ -184,5 +184,5 @@ async def test_a_clock_that_jumps_hastens_or_delays_a_takeover_and_breaks_no_rul
 async def test_what_is_due_now_stays_due_when_the_clock_jumps(world: World, jump: float) -> None:
     said = await world.say()
     world.clock.jump(jump)
-    assert await world.store.due_sessions() == [said.session_id]
+    assert await world.store.due_sessions() == (said.session_id,)
     assert await world.store.claim(said.session_id, LEASE_S) is not None

@@ -13,10 +13,10 @@ async def test_due_sessions_are_named_oldest_first_and_at_most_as_many_as_asked(
     late = await world.say(session="late", mode="collect", debounce_ms=2000)
     soon = await world.say(session="soon", mode="collect", debounce_ms=1000)
     now = await world.say(session="now")
-    assert await world.store.due_sessions() == [now.session_id]
+    assert await world.store.due_sessions() == (now.session_id,)
     world.clock.advance(10)
-    assert await world.store.due_sessions(2) == [now.session_id, soon.session_id]
-    assert await world.store.due_sessions() == [late.session_id]
+    assert await world.store.due_sessions(2) == (now.session_id, soon.session_id)
+    assert await world.store.due_sessions() == (late.session_id,)
 
 
 async def test_a_session_is_named_again_after_5_s_doubling_up_to_60(world: World) -> None:
@@ -38,9 +38,9 @@ async def test_a_claim_clears_the_nudges(world: World) -> None:
         await world.store.due_sessions()
     owner = await world.own(said.session_id)
     assert await world.store.release_for_drain(owner.fence, unknown_result="?", estimate=ESTIMATE)
-    assert await world.store.due_sessions() == [said.session_id]
+    assert await world.store.due_sessions() == (said.session_id,)
     world.clock.advance(5)
-    assert await world.store.due_sessions() == [said.session_id]
+    assert await world.store.due_sessions() == (said.session_id,)
 
 
 async def test_two_sweeps_at_once_name_each_session_once(world: World) -> None:
@@ -55,7 +55,7 @@ async def test_a_clock_set_back_does_not_silence_a_session(world: World) -> None
     await world.store.due_sessions()
     world.clock.jump(-300)
     assert await world.store.next_due_at() <= world.clock.now()
-    assert await world.store.due_sessions() == [said.session_id]
+    assert await world.store.due_sessions() == (said.session_id,)
 
 
 async def test_an_owned_session_is_not_named_until_its_lease_is_over(world: World) -> None:
@@ -63,7 +63,7 @@ async def test_an_owned_session_is_not_named_until_its_lease_is_over(world: Worl
     await world.own(said.session_id)
     assert await world.store.due_sessions() == ()
     world.clock.advance(LEASE_S + 1)
-    assert await world.store.due_sessions() == [said.session_id]
+    assert await world.store.due_sessions() == (said.session_id,)
 
 
 async def test_with_nothing_to_do_a_clock_may_sleep_for_good(world: World) -> None:
@@ -93,7 +93,7 @@ async def test_a_clock_is_told_when_a_lease_runs_out(world: World) -> None:
     due = await world.store.next_due_at()
     assert timedelta(0) <= due - (world.clock.now() + timedelta(seconds=LEASE_S)) <= timedelta(milliseconds=1)
     world.clock.advance((due - world.clock.now()).total_seconds())
-    assert await world.store.due_sessions() == [said.session_id]
+    assert await world.store.due_sessions() == (said.session_id,)
 
 
 async def test_a_paused_session_wakes_no_clock(world: World) -> None:

@@ -44,5 +44,5 @@ async def test_neither_owned_nor_paused_nor_finished_sessions_are_woken(world: W
     assert await world.store.wake_due() == 0
     world.clock.advance(LEASE_S + 1)
     assert await world.store.wake_due() == 1
-    assert list(await world.store.due_sessions()) == [owned]
+    assert await world.store.due_sessions() == (owned,)
     assert paused not in await world.store.due_sessions()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Sequence
 from datetime import datetime
 
 from insika.messages import Usage
@@ -89,11 +88,11 @@ def find_due(connection: sqlite3.Connection, limit: int) -> list[int]:
     return [row[0] for row in connection.execute(sql("ownership/find_due"), {"limit": limit})]
 
 
-def nudge_due(connection: sqlite3.Connection, limit: int) -> Sequence[int]:
+def nudge_due(connection: sqlite3.Connection, limit: int) -> tuple[int, ...]:
     """Those that are due, counted as nudged, so that two who ask at once get different ones."""
     due = find_due(connection, limit)
     connection.executemany(sql("ownership/nudge"), [{"session_id": session_id} for session_id in due])
-    return due
+    return tuple(due)
 
 
 def wake_due(connection: sqlite3.Connection) -> int:
