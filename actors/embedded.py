@@ -21,7 +21,6 @@ from actors.runtime import Runtime
 from actors.stage import Stage
 from actors.stores import Stores, migrate_database, open_stores
 from actors.sweeper import Sweeper
-from actors.turn_lines import TurnLines
 from actors.world import World
 from insika.coordination.local import LocalEventStream
 from insika.tools.threads import ToolThreads
@@ -66,7 +65,7 @@ class Embedded:
         self.configuration = Configuration(self.store)
         self.bus = LocalBus()
         stage = Stage(self.configuration, parts.models, parts.tools, ToolThreads(environment.slots))
-        world = World(self.store, stage, TurnLines(self.events), parts.clock, self.bus, parts.crash)
+        world = World(self.store, stage, self.events, parts.clock, self.bus, parts.crash)
         keeper = LeaseKeeper(self.store.renewal(), environment.lease_s, parts.clock, self._urgent)
         self.runtime = Runtime(world, keeper, environment.slots)
         self.deliveries = Deliveries(environment, parts, self.outbox, self.configuration, self.events)

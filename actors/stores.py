@@ -33,7 +33,8 @@ async def open_stores(environment: Environment, clock: Clock) -> Stores:
         from insika.storage.postgres.store import PostgresStore
         from outbox.postgres_store import PostgresOutboxStore
 
-        postgres = await PostgresStore.open(environment.database_url.get_secret_value(), lease_s=environment.lease_s)
+        url, lease_s = environment.database_url.get_secret_value(), environment.lease_s
+        postgres = await asyncio.to_thread(PostgresStore.open, url, lease_s=lease_s)
         return Stores(postgres, PostgresOutboxStore(postgres.database))
     from insika.storage.sqlite.store import SqliteStore
     from outbox.sqlite_store import SqliteOutboxStore

@@ -20,7 +20,6 @@ from actors.ingress import Ingress, Kept
 from actors.lease import LeaseKeeper
 from actors.runtime import Runtime
 from actors.stage import Stage
-from actors.turn_lines import TurnLines
 from actors.world import World
 from insika.agents.profile import load_profile
 from insika.clock import ManualClock
@@ -209,7 +208,7 @@ class Process:
             ToolRegistry([*place.shop.tools(), *tools]),
             ToolThreads(),
         )
-        world = World(self.store, stage, TurnLines(self.events), clock, self, self._reached)  # type: ignore[arg-type]
+        world = World(self.store, stage, self.events, clock, self, self._reached)  # type: ignore[arg-type]
         self.keeper = LeaseKeeper(self.store.renewal(), LEASE_S, clock)
         self.runtime = Runtime(world, self.keeper, slots, room)
         self.ingress = Ingress(
