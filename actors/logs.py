@@ -56,6 +56,8 @@ def configure_logging(level: str, stream: TextIO | None = None) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(number)
+    # pika tells one failed try to connect in half a dozen errors; whoever owns the connection tells it in one line.
+    logging.getLogger("pika").setLevel(logging.CRITICAL)
 
 
 def _renderer(stream: TextIO) -> Processor:

@@ -1,4 +1,7 @@
-"""`insika send`: hand in one message, as a producer would, and tell what became of it."""
+"""`insika send`: hand in one message, as a producer would, and tell what became of it.
+
+With `--amqp` it is published to RabbitMQ instead of the store, and all that is known is that RabbitMQ has it.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,7 @@ from insika.errors import InsikaError
 @click.option("--recipient", help="The person's address in the channel; absent: the session.")
 @click.option("--tenant", help="Whose session it is; absent: the platform.")
 @click.option("--mode", type=click.Choice([str(mode) for mode in QueueMode]), help="What to do in a busy session.")
+@click.option("--amqp", is_flag=True, help="Publish it to RabbitMQ at INSIKA_AMQP_URL.")
 @json_option
 @click.argument("text")
 @click.pass_context
@@ -37,13 +41,15 @@ def send(
     recipient: str | None,
     tenant: str | None,
     mode: str | None,
+    amqp: bool,
     as_json: bool,
     text: str,
 ) -> None:
     """Send TEXT to an agent; `-` reads it from standard input. `insika dev` or a worker answers it.
 
     Prints the verdict and the turn. A message that is rejected is kept (`insika rejected list`), and the exit code
-    is 1.
+    is 1. With --amqp it is published instead, and RabbitMQ has confirmed it when this command ends; the verdict is
+    given later.
 
     \b
     Example:  insika send --session ana --agent demo "where is order 1234?"
@@ -56,6 +62,11 @@ def send(
         "text": _read() if text == "-" else text,
         **{name: value for name, value in given.items() if value is not None},
     }
+    if amqp:
+        from actors.cli.published import print_published, publish  # noqa: PLC0415 - others need no broker
+
+        print_published(job, run(publish(job)), as_json=as_json)
+        return
     handed_in = run(_send(job))
     print_handed_in(handed_in, as_json=as_json, more={})
     context.exit(0 if handed_in.taken else 1)

@@ -73,6 +73,11 @@ class Producer:
         _publish(self._publisher, job).add_done_callback(lambda published: _hand_on(published, sent, Sent(job.id)))
         return sent
 
+    @property
+    def where(self) -> str:
+        """The broker's host, port and virtual host, for people."""
+        return self._publisher.where
+
     def close(self, timeout_s: float = 10.0) -> None:
         """Wait up to `timeout_s` for what is on its way; what is not confirmed by then fails with Closed."""
         self._publisher.close(timeout_s)
@@ -108,6 +113,11 @@ class AsyncProducer:
         finally:
             self._room.release()
         return Sent(job.id)
+
+    @property
+    def where(self) -> str:
+        """As `Producer.where`."""
+        return self._publisher.where
 
     async def close(self, timeout_s: float = 10.0) -> None:
         """As `Producer.close`."""

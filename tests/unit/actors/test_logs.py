@@ -87,3 +87,10 @@ def test_on_a_terminal_a_line_is_for_people(monkeypatch: pytest.MonkeyPatch, no_
     assert "store_away" in line
     assert not line.startswith("{")
     assert ("\x1b[" in line) is coloured
+
+
+def test_pika_leaves_telling_of_lost_connections_to_those_who_own_them() -> None:
+    stream = io.StringIO()
+    configure_logging("debug", stream)
+    logging.getLogger("pika.adapters.base_connection").error("TCP connection attempt failed")
+    assert logged(stream) == []
