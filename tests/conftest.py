@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 # A busy machine is not a slow strategy, and no test here may depend on the time it takes.
 _UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
-pytest_plugins = ["tests.services_here", "tests.postgres_here"]
+pytest_plugins = ["tests.services_here"]
 
 settings.register_profile("check", _UNHURRIED, derandomize=True, max_examples=25, database=None)
 settings.register_profile("ci", _UNHURRIED, derandomize=True, max_examples=100, database=None)

@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Any
 
 import psycopg
-import pytest
 
 from insika.clock import ManualClock
 from insika.storage.postgres.schema import migrate
@@ -29,13 +28,6 @@ BEGIN
   RETURN (SELECT now FROM test_clock);
 END $$;
 """
-
-
-@pytest.fixture(scope="session")
-def standing_postgres(postgres_url: str) -> str:
-    """The URL of this process's database, migrated, with the clock that stands still. Empty it before use."""
-    prepare(postgres_url)
-    return postgres_url
 
 
 class DatabaseClock(ManualClock):

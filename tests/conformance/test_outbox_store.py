@@ -22,8 +22,8 @@ GRACE_S = 20.0
 @pytest.fixture(params=["postgres", "sqlite"])
 async def outbox(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[OutboxWorld]:
     on_postgres = request.param == "postgres"
-    opening = postgres_outbox(request.getfixturevalue("standing_postgres")) if on_postgres else sqlite_outbox(tmp_path)
-    async with opening as opened:
+    url = request.getfixturevalue("migrated_postgres_url") if on_postgres else ""
+    async with postgres_outbox(url) if on_postgres else sqlite_outbox(tmp_path) as opened:
         yield opened
 
 
