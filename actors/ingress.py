@@ -73,7 +73,7 @@ class Ingress:
             job = parse_job(raw)
             accept = await self._request(job, raw, message_id)
         except InvalidJob as error:
-            return await self._keep(raw, error, source)
+            return await self.keep(raw, error, message_id=message_id, source=source)
         # Ids of turns begin with the time, so that the rows of new turns lie beside one another in every index.
         accepted = await _patiently(lambda: self._store.accept(accept.tried_anew(str(uuid_utils.uuid7()))))
         self._crash(CrashPoint.ACCEPTED)
@@ -124,8 +124,12 @@ class Ingress:
             await _patiently(self._configuration.refresh)  # it may have been applied a moment ago
         return self._configuration.settings().channel(id) is not None
 
-    async def _keep(self, raw: bytes, error: InvalidJob, source: str) -> Kept:
-        number = await _patiently(lambda: self._store.reject(raw, error.as_dict(), source))
+    async def keep(
+        self, raw: bytes, error: InvalidJob, *, message_id: str | None = None, source: str = "local"
+    ) -> Kept:
+        """Keep a job aside as it came, with the reason and what the broker called it. Raises as `take` does."""
+        told = error.as_dict() if message_id is None else {**error.as_dict(), "message_id": message_id}
+        number = await _patiently(lambda: self._store.reject(raw, told, source))
         self._log.warning("job kept aside", number=number, type=error.type, field=error.field)
         return Kept(number, error)
 

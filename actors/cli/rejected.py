@@ -136,8 +136,10 @@ async def _requeue(number: int) -> HandedIn:
         row = await door.store.rejected_job(number)
         if row is None:
             raise _missing(number)
-        # A job without an id of its own gets one that follows from its number: doing this twice runs it once.
-        id_, session = _named(row.raw, "id") or f"requeued-{number}", _named(row.raw, "session")
+        # A job without an id, of its own or by the broker, gets one that follows from its number: doing this twice runs
+        # it once.
+        id_ = _named(row.raw, "id") or row.error.get("message_id") or f"requeued-{number}"
+        session = _named(row.raw, "session")
         handed_in = await hand_in(door.ingress, row.raw, id=id_, session=session, source="requeue")
         if handed_in.taken or handed_in.number is not None:
             await door.store.mark_requeued(number)  # it lives on, in a mailbox or under another number
