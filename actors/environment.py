@@ -19,8 +19,8 @@ from insika.errors import InvalidConfiguration
 from insika.parsing import did_you_mean, validation_problems
 
 _PREFIX = "INSIKA_"
-_READ_ELSEWHERE = ("INSIKA_LOG_LEVEL",)
-"""By the command line, before anything else."""
+_READ_ELSEWHERE = ("INSIKA_LOG_LEVEL", "INSIKA_RECEIVE_SECRETS")
+"""By the command line itself."""
 _FOR_TESTS = "INSIKA_TEST_"
 _POSTGRES = ("postgresql", "postgres")
 

@@ -1,7 +1,8 @@
 """A small receiver of deliveries, for the terminal, the demo and tests: checks each signature and writes down each
 request before it answers.
 
-It is no part of the engine. What it answers 2xx to is in its journal, also when the machine fails right after.
+It is no part of the engine. What it answers 2xx to is in its journal, also when the machine fails right after; what it
+answers otherwise, for trying out retries, is not.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,9 +25,31 @@ BODY_MAX = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """What the first `times` requests of each delivery are answered with (all of them when None); the later ones get
+    200. `retry_after_s`: the seconds of a `Retry-After` header; None for no such header."""
+
+    status: int = 200
+    times: int | None = None
+    retry_after_s: int | None = None
+
+    def to(self, request: int) -> Answer:
+        """The answer to a delivery's request of this number, from 1."""
+        return self if self.times is None or request <= self.times else Answer()
+
+    @property
+    def accepts(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return {} if self.retry_after_s is None else {"Retry-After": str(self.retry_after_s)}
+
+
+@dataclass(frozen=True, slots=True)
 class Received:
-    """One delivery that was accepted. `count` is how often this id was accepted by this receiver, from 1; `verified`
-    False means that the receiver has no secret to check with."""
+    """One request with a delivery. `count` is how often this id was accepted by this receiver; `verified` False means
+    that the receiver has no secret to check with; `answered` is the status of its answer."""
 
     id: str
     attempt: int
@@ -33,6 +57,7 @@ class Received:
     payload: Any
     count: int
     verified: bool
+    answered: int = 200
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -41,6 +66,7 @@ class Received:
             "possible_duplicate": self.possible_duplicate,
             "count": self.count,
             "verified": self.verified,
+            "answered": self.answered,
             "payload": self.payload,
         }
 
@@ -71,7 +97,8 @@ class NoJournal:
 class Receiver:
     """Takes POSTs at any path. An async context manager; `port` 0 takes a free one, which `url` then tells.
 
-    `secrets` are what one of the signatures must be made with; without any, everything is taken unverified."""
+    `secrets` are what one of the signatures must be made with; without any, everything is taken unverified. A delivery
+    that `answer` does not accept is neither written down nor counted: `on_turned_away` hears of it."""
 
     def __init__(
         self,
@@ -80,16 +107,21 @@ class Receiver:
         host: str = "127.0.0.1",
         port: int = 0,
         journal: Journal | NoJournal | None = None,
+        answer: Answer = Answer(),
         on_received: Callable[[Received], None] = lambda received: None,
+        on_turned_away: Callable[[Received], None] = lambda received: None,
         on_refused: Callable[[str], None] = lambda reason: None,
     ) -> None:
         self._secrets = tuple(secrets)
         self._host = host
         self._port = port
         self._journal = journal or NoJournal()
+        self._answer = answer
         self._on_received = on_received
+        self._on_turned_away = on_turned_away
         self._on_refused = on_refused
-        self._counts: dict[str, int] = {}
+        self._requests: Counter[str] = Counter()
+        self._accepted: Counter[str] = Counter()
         self._one_at_a_time = asyncio.Lock()
         app = web.Application(client_max_size=BODY_MAX)
         app.router.add_post("/{path:.*}", self._receive)
@@ -130,21 +162,26 @@ class Receiver:
         except ValueError:
             return _bad_request("the body must be JSON and insika-attempt a number")
         async with self._one_at_a_time:
-            received = self._count(request.headers, attempt, payload)
-            await asyncio.to_thread(self._journal.write, received)
-        self._on_received(received)
-        return web.json_response({"received": received.id})
+            answer, received = self._take(request.headers, attempt, payload)
+            if answer.accepts:
+                await asyncio.to_thread(self._journal.write, received)
+        (self._on_received if answer.accepts else self._on_turned_away)(received)
+        told = {"received" if answer.accepts else "turned_away": received.id}
+        return web.json_response(told, status=answer.status, headers=answer.headers)
 
-    def _count(self, headers: Mapping[str, str], attempt: int, payload: Any) -> Received:
+    def _take(self, headers: Mapping[str, str], attempt: int, payload: Any) -> tuple[Answer, Received]:
         delivery_id = headers.get("webhook-id", "")
-        self._counts[delivery_id] = self._counts.get(delivery_id, 0) + 1
-        return Received(
+        self._requests[delivery_id] += 1
+        answer = self._answer.to(self._requests[delivery_id])
+        self._accepted[delivery_id] += answer.accepts
+        return answer, Received(
             id=delivery_id,
             attempt=attempt,
             possible_duplicate=headers.get("insika-possible-duplicate") == "true",
             payload=payload,
-            count=self._counts[delivery_id],
+            count=self._accepted[delivery_id],
             verified=bool(self._secrets),
+            answered=answer.status,
         )
 
 

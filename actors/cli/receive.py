@@ -13,8 +13,10 @@ from actors.cli.options import json_lines_option
 from actors.cli.output import on_one_line, one_line
 from actors.cli.refusals import Refused
 from actors.cli.running import run
-from actors.receiver import Journal, NoJournal, Received, Receiver
+from actors.receiver import Answer, Journal, NoJournal, Received, Receiver
 from insika.channels import signing_secret
+
+SECRETS = "INSIKA_RECEIVE_SECRETS"
 
 
 @click.command()
@@ -24,27 +26,43 @@ from insika.channels import signing_secret
     "secrets",
     multiple=True,
     metavar="whsec_...",
+    envvar=SECRETS,
+    show_envvar=True,
     help="The channel's signing secret; may be repeated. Without one, nothing is verified.",
 )
 @click.option("--journal", type=click.Path(path_type=Path, dir_okay=False), help="Also append each delivery to FILE.")
+@click.option("--status", type=click.IntRange(200, 599), default=200, show_default=True, help="What to answer.")
+@click.option("--times", type=click.IntRange(1), help="Only the first so many requests of each delivery; then 200.")
+@click.option("--retry-after", type=click.IntRange(0), metavar="SECONDS", help="Ask to be tried again after these.")
 @json_lines_option
-def receive(port: int, secrets: tuple[str, ...], journal: Path | None, as_json: bool) -> None:
+def receive(
+    *,
+    port: int,
+    secrets: tuple[str, ...],
+    journal: Path | None,
+    status: int,
+    times: int | None,
+    retry_after: int | None,
+    as_json: bool,
+) -> None:
     """Receive deliveries and show them, until it is told to stop (Ctrl-C).
 
-    Signatures are checked and each delivery is on the disk before it is answered.
+    Signatures are checked and each delivery is on the disk before it is answered. Several secrets in the variable have
+    spaces between them. --status tries out what becomes of a delivery that is not accepted.
 
     \b
     Example:  insika receive --port 9000 --secret whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw
+    Retries:  insika receive --port 9000 --status 503 --times 2 --retry-after 1
     """
-    try:
-        for secret in secrets:
+    for secret in secrets:
+        try:
             signing_secret(secret)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--secret") from None
-    run(_receive(port, secrets, journal, as_json))
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint=f"--secret or {SECRETS}") from None
+    run(_receive(port, secrets, journal, Answer(status, times, retry_after), as_json))
 
 
-async def _receive(port: int, secrets: tuple[str, ...], journal: Path | None, as_json: bool) -> None:
+async def _receive(port: int, secrets: tuple[str, ...], journal: Path | None, answer: Answer, as_json: bool) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -53,7 +71,9 @@ async def _receive(port: int, secrets: tuple[str, ...], journal: Path | None, as
             secrets,
             port=port,
             journal=Journal(journal) if journal is not None else NoJournal(),
+            answer=answer,
             on_received=lambda received: _show(received, as_json),
+            on_turned_away=lambda received: _show(received, as_json),
             on_refused=lambda reason: click.echo(f"refused: {reason}", err=True),
         )
         async with receiver:
@@ -72,6 +92,7 @@ def _show(received: Received, as_json: bool) -> None:
         *([f"attempt {received.attempt}"] if received.attempt > 1 else []),
         *(["possible duplicate"] if received.possible_duplicate else []),
         *([f"received {received.count} times"] if received.count > 1 else []),
+        *([f"answered {received.answered}"] if received.answered != 200 else []),
     ]
     said = one_line(str(payload.get("content", payload.get("type", ""))), 200)
     told = f" ({', '.join(notes)})" if notes else ""

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import aiohttp
 import pytest
 
-from actors.receiver import Journal, Received, Receiver
+from actors.receiver import Answer, Journal, Received, Receiver
 from outbox.signing import body_of, signature_headers
 from tests.outbox_doubles import OTHER_SECRET, SECRET
 
@@ -76,6 +76,44 @@ async def test_what_does_not_verify_is_refused_and_not_written_down(tmp_path, re
     assert status == 401
     assert answer["error"]["type"] == "unauthorized"
     assert (len(refused), seen, journal.read_text()) == (1, [], "")
+
+
+async def test_deliveries_can_be_turned_away_for_a_while_and_are_not_counted_or_written_down_then(tmp_path):
+    journal, seen, away = tmp_path / "journal.jsonl", [], []
+    receiver = Receiver(
+        [SECRET],
+        journal=Journal(journal),
+        answer=Answer(503, times=2, retry_after_s=7),
+        on_received=seen.append,
+        on_turned_away=away.append,
+    )
+    async with receiver, aiohttp.ClientSession() as session:
+        answers = []
+        for delivery_id in ("d1", "d1", "d2", "d1", "d1"):
+            async with session.post(receiver.url, **signed(delivery_id=delivery_id)) as response:
+                answers.append((response.status, response.headers.get("Retry-After")))
+    assert answers == [(503, "7"), (503, "7"), (503, "7"), (200, None), (200, None)]
+    assert [(it.id, it.count, it.answered) for it in away] == [("d1", 0, 503), ("d1", 0, 503), ("d2", 0, 503)]
+    assert [(it.id, it.count, it.answered) for it in seen] == [("d1", 1, 200), ("d1", 2, 200)]
+    assert [json.loads(line)["count"] for line in journal.read_text().splitlines()] == [1, 2]
+
+
+@pytest.mark.parametrize(("status", "accepted"), [(204, 1), (299, 1), (302, 0), (410, 0), (500, 0)])
+async def test_any_2xx_accepts_and_nothing_else_does(status, accepted):
+    seen, away = [], []
+    receiver = Receiver([SECRET], answer=Answer(status), on_received=seen.append, on_turned_away=away.append)
+    async with (
+        receiver,
+        aiohttp.ClientSession() as session,
+        session.post(receiver.url, **signed(), allow_redirects=False) as response,
+    ):
+        assert response.status == status
+    assert (len(seen), len(away)) == (accepted, 1 - accepted)
+
+
+async def test_what_does_not_verify_is_refused_whatever_the_answer_is_to_be():
+    async with Receiver([SECRET], answer=Answer(503)) as receiver:
+        assert (await send(receiver, **signed(OTHER_SECRET)))[0] == 401
 
 
 async def test_without_a_secret_everything_is_taken_and_called_unverified():
