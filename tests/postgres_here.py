@@ -6,6 +6,8 @@ connection that was opened with `-c insika.gate=1` waits in `insika_now()` for a
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +15,8 @@ import psycopg
 
 from insika.clock import ManualClock
 from insika.storage.postgres.schema import migrate
-from tests.store_world import TABLES
+from insika.storage.postgres.store import PostgresStore
+from tests.store_world import LEASE_S, TABLES, Rows, World
 
 GATE = 4711
 """The key of the advisory lock that is the gate."""
@@ -67,3 +70,23 @@ def empty(url: str) -> None:
     """Every row of every table goes, and numbers begin anew."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"TRUNCATE {', '.join(TABLES)} RESTART IDENTITY CASCADE")
+
+
+@asynccontextmanager
+async def postgres_world(url: str) -> AsyncIterator[World]:
+    """A store in a database that is prepared. It is emptied first."""
+    empty(url)
+    clock = DatabaseClock(url)
+    store = PostgresStore.open(url, lease_s=LEASE_S)
+
+    async def peek(statement: str) -> Rows:
+        rows = await store.database.rows(f"SELECT to_json(asked) FROM ({statement}) AS asked", {})
+        return [_as_sqlite_tells(row) for (row,) in rows]
+
+    yield World(store, clock, peek)
+    await store.close()
+    clock.close()
+
+
+def _as_sqlite_tells(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: int(value) if isinstance(value, bool) else value for name, value in row.items()}
