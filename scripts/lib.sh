@@ -40,6 +40,22 @@ require_venv() {
         "Install it (Debian, Ubuntu: sudo apt-get install $package) and run this again."
 }
 
+# Two of the examples are programs for Node, and their tests run them.
+require_node() {
+    has_node && return
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        say "Installing nodejs and npm, which the examples' tests run ..."
+        apt_install --no-install-recommends nodejs npm || fail "apt-get could not install nodejs and npm. Install them and run this again."
+        has_node && return
+    fi
+    fail "Node 18 or newer and npm are needed, and node here is $(node --version 2>/dev/null || echo absent)." \
+        "Install them (Debian, Ubuntu: sudo apt-get install nodejs npm) and run this again."
+}
+
+has_node() {
+    command -v npm >/dev/null && node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 18 ? 1 : 0)' 2>/dev/null
+}
+
 apt_install() {
     export DEBIAN_FRONTEND=noninteractive
     # The first try spares the update; a new machine has no lists of packages yet, and need not hear about it.
