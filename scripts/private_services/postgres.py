@@ -68,17 +68,7 @@ class PostgresServer(PrivateServer):
     def _prepare(self) -> None:
         locale = "C" if sys.platform == "darwin" else "C.UTF-8"
         options = ["--auth=trust", "--username=postgres", "--encoding=UTF8", f"--locale={locale}", "--no-sync"]
-        made = subprocess.run(
-            [postgres_program("initdb"), "--pgdata", str(self._data), *options],
-            cwd=self.folder,
-            env=self._environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-            **self.account.popen(),
-        )
-        if made.returncode != 0:
-            raise ServerError(f"postgres: initdb failed:\n{(made.stdout + made.stderr).strip()}")
+        self._complete([postgres_program("initdb"), "--pgdata", str(self._data), *options], self._environment())
         with (self._data / "postgresql.conf").open("a", encoding="utf-8") as configuration:
             for name, value in self._settings.items():
                 configuration.write("{} = '{}'\n".format(name, value.replace("'", "''")))

@@ -97,18 +97,6 @@ def wait_until_gone(processes: Iterable[Process], patience_s: float) -> bool:
     return True
 
 
-def named(name: str) -> list[Process]:
-    """All processes whose program has this name, wherever they come from."""
-    if not _PROC.joinpath("self", "stat").exists():
-        return []
-    found = []
-    for pid, row in _table().items():
-        with contextlib.suppress(OSError):
-            if not row.dead and _PROC.joinpath(str(pid), "comm").read_text().strip() == name:
-                found.append(Process(pid, row.started))
-    return found
-
-
 def _is(process: Process, row: _Row) -> bool:
     return row.started == process.started and not row.dead
 

@@ -75,7 +75,6 @@ class PrivateServer(abc.ABC):
             self._choose_ports()
         self._log_begins = self._log_size()
         self._run()
-        self._changed()
 
     def wait(self) -> None:
         """Until it answers. A port that another has taken meanwhile is chosen anew, as long as nobody was told it."""
@@ -164,6 +163,14 @@ class PrivateServer(abc.ABC):
             )
         self._children.append(child)
         self._processes.append(Process.of(child.pid))
+        self._changed()
+
+    def _complete(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        """Runs what prepares the server to its end; it is killed like the server itself. Raises ServerError."""
+        self._spawn(command, environment)
+        if self._children[-1].wait() != 0:
+            raise self._error(f"could not be prepared by {command[0]}")
+        self._forget()
 
     @property
     def _log_file(self) -> Path:

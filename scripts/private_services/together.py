@@ -117,7 +117,11 @@ class PrivateServices:
         """Ends all of them and removes their data; at once, since nothing of it is to be kept."""
         for server in self.servers:
             server.kill()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        # The record goes last: what cannot be removed now is found by it later.
+        for server in self.servers:
+            if server.folder.exists():
+                shutil.rmtree(server.folder)
+        shutil.rmtree(self.folder)
 
     def keep(self) -> None:
         """They stay when the calling process ends."""
@@ -145,7 +149,7 @@ def end_abandoned(tell: Callable[[str], None] = silent) -> None:
         if record.get("owner") and not Process(**record["owner"]).alive:
             tell(f"Ending the services in {folder}, which a process that is gone has left behind ...")
             # Somebody else may just be doing the same.
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(OSError):
                 PrivateServices.load(folder).stop()
 
 
