@@ -23,13 +23,22 @@ ID = click.argument("delivery_id", metavar="ID")
 """Or its beginning."""
 
 
-@click.group(cls=Group)
-def outbox() -> None:
-    """Deliveries of answers and alerts.
+@click.group(cls=Group, invoke_without_command=True)
+@click.pass_context
+def outbox(context: click.Context) -> None:
+    """Deliveries of answers and alerts. Without a command: the process that sends them.
+
+    That process works until SIGTERM; then it settles what it is sending, within INSIKA_DRAIN_S seconds. Start as many
+    as you like.
 
     \b
-    Example:  insika outbox list --state uncertain
+    Example:  insika outbox
+              insika outbox list --state uncertain
     """
+    if context.invoked_subcommand is None:
+        from actors.cli.processes import run_the_outbox
+
+        run_the_outbox(context)
 
 
 @outbox.command("list")

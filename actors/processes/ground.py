@@ -1,0 +1,89 @@
+"""What every process of a cluster stands on: its store, what it knows of the configuration, and the ways in which it
+hears of the others.
+
+Opened in the order in which things are needed, and closed in the opposite one; nothing is decided here. Only the
+database and RabbitMQ are needed to begin. Redis may be away from the start: then signals and events stay within this
+process, and that is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+import structlog
+
+from actors.broker.hints import Hints
+from actors.broker.errors import BrokerAway
+from actors.broker.preflight import require_broker
+from actors.configuration import Configuration
+from actors.environment import Environment
+from actors.parts import Parts
+from actors.processes.preflight import PATIENCE_S, wait_for
+from actors.references import log_what_is_missing, written_by_users
+from actors.stores import Stores, open_stores
+from insika.coordination.local import local_coordination
+from insika.coordination.port import Coordination
+from insika.coordination.redis.coordination import RedisCoordination
+from insika.errors import InvalidConfiguration
+from insika.storage.port import StoreUnavailable
+
+_log = structlog.get_logger("insika.process")
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """`amqp_url` is what the environment names; `hints` reach the other processes by it."""
+
+    environment: Environment
+    parts: Parts
+    amqp_url: str
+    stores: Stores
+    configuration: Configuration
+    coordination: Coordination
+    hints: Hints
+
+
+@asynccontextmanager
+async def prepared(
+    environment: Environment, parts: Parts, process: str, *, patience_s: float = PATIENCE_S
+) -> AsyncIterator[Ground]:
+    """The ground under `process`, once the services that it needs are there.
+
+    Raises NotReady when one is not within `patience_s` seconds, NotMigrated or SchemaMismatch for a database that is
+    not this version's, InvalidConfiguration for a wrong environment or settings, or a queue that is declared
+    otherwise."""
+    if environment.amqp_url is None:
+        raise InvalidConfiguration(
+            "the environment", [("INSIKA_AMQP_URL", f"must name RabbitMQ: `insika {process}` works with others")]
+        )
+    amqp_url = environment.amqp_url.get_secret_value()
+    async with AsyncExitStack() as resources:
+        stores = await wait_for(
+            f"the database {environment.database_shown}",
+            lambda: open_stores(environment, parts.clock),
+            StoreUnavailable,
+            patience_s=patience_s,
+        )
+        resources.push_async_callback(stores.close)
+        await wait_for(
+            "RabbitMQ", lambda: require_broker(amqp_url, environment.queue_type), BrokerAway, patience_s=patience_s
+        )
+        configuration = Configuration(stores.store)
+        await configuration.apply_files(environment.settings, environment.agents_dir)
+        await configuration.refresh()
+        coordination = await resources.enter_async_context(_coordination(environment, parts))
+        hints = resources.enter_context(Hints(amqp_url))
+        log_what_is_missing(written_by_users(configuration.agents.all_current()), parts.models, parts.tools)
+        yield Ground(environment, parts, amqp_url, stores, configuration, coordination, hints)
+
+
+@asynccontextmanager
+async def _coordination(environment: Environment, parts: Parts) -> AsyncIterator[Coordination]:
+    if environment.redis_url is None:
+        _log.warning("no_redis", reason="INSIKA_REDIS_URL is not set: signals and events stay within each process")
+        yield local_coordination()
+        return
+    async with RedisCoordination(environment.redis_url.get_secret_value(), parts.clock) as coordination:
+        yield coordination
