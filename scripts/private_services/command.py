@@ -122,7 +122,7 @@ def _down(clone: Clone) -> None:
         clone.forget()
     end_abandoned(_tell)
     if os.geteuid() == 0:
-        debian.restore()
+        debian.Policy().restore()
     if services is None:
         _tell("They were not up.")
     else:

@@ -14,10 +14,9 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-_POLICY = Path("/usr/sbin/policy-rc.d")
-_LOCK = Path("/run/insika-packages.lock")
 _FORBIDDEN = 101
 """What policy-rc.d says when an action is not allowed (invoke-rc.d(8))."""
 _OURS = "# Put here by Insika's scripts/services while it installs packages. If none of them runs, remove it.\n"
@@ -29,12 +28,60 @@ class InstallError(Exception):
     """The message ends with what apt-get said last."""
 
 
-def install(packages: Sequence[str], tell: Callable[[str], None]) -> None:
-    """Raises InstallError."""
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The machine's policy-rc.d, and the lock of those who replace it for a while."""
+
+    file: Path = Path("/usr/sbin/policy-rc.d")
+    lock: Path = Path("/run/insika-packages.lock")
+
+    @contextlib.contextmanager
+    def nothing_started(self) -> Iterator[None]:
+        """Inside, no package's script may start, stop or restart a server. One at a time; another waits."""
+        with self.lock.open("w") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            self._put_back()
+            if self._forbids():
+                yield
+                return
+            if self.file.exists():
+                self.file.rename(self._aside)
+            self.file.write_text(f"#!/bin/sh\n{_OURS}exit {_FORBIDDEN}\n", encoding="utf-8")
+            self.file.chmod(0o755)
+            try:
+                yield
+            finally:
+                self._put_back()
+
+    def restore(self) -> None:
+        """What one that was killed has left behind is put right, unless another is at work just now."""
+        if self.lock.exists():
+            with self.lock.open("w") as held, contextlib.suppress(BlockingIOError):
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._put_back()
+
+    @property
+    def _aside(self) -> Path:
+        return self.file.with_name(f"{self.file.name}.before-insika")
+
+    def _put_back(self) -> None:
+        if self.file.is_file() and _OURS in self.file.read_text(encoding="utf-8", errors="replace"):
+            self.file.unlink()
+        if self._aside.exists() and not self.file.exists():
+            self._aside.rename(self.file)
+
+    def _forbids(self) -> bool:
+        if not os.access(self.file, os.X_OK):
+            return False
+        return subprocess.run([self.file, "rabbitmq-server", "start"], check=False).returncode == _FORBIDDEN
+
+
+def install(packages: Sequence[str], tell: Callable[[str], None], policy: Policy | None = None) -> None:
+    """Under `policy`, by default the machine's. Raises InstallError."""
     tell(f"Installing {', '.join(packages)} with apt-get; no server of them is started or enabled ...")
     begun = time.monotonic()
     try:
-        with nothing_started():
+        with (policy or Policy()).nothing_started():
             wanted = ["install", "-y", "--no-install-recommends", *packages]
             said = _apt(wanted, tell)
             if said is not None:
@@ -46,50 +93,6 @@ def install(packages: Sequence[str], tell: Callable[[str], None]) -> None:
     if said is not None:
         raise InstallError(f"apt-get could not install {', '.join(packages)}:\n{said}")
     tell(f"Installed after {time.monotonic() - begun:.0f} s.")
-
-
-@contextlib.contextmanager
-def nothing_started(policy: Path = _POLICY, lock: Path = _LOCK) -> Iterator[None]:
-    """Inside, no package's script may start, stop or restart a server. One at a time; another waits."""
-    with lock.open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        _put_back(policy)
-        if _forbids(policy):
-            yield
-            return
-        if policy.exists():
-            policy.rename(_aside(policy))
-        policy.write_text(f"#!/bin/sh\n{_OURS}exit {_FORBIDDEN}\n", encoding="utf-8")
-        policy.chmod(0o755)
-        try:
-            yield
-        finally:
-            _put_back(policy)
-
-
-def restore(policy: Path = _POLICY, lock: Path = _LOCK) -> None:
-    """What one that was killed has left behind is put right, unless another is at work just now."""
-    if lock.exists():
-        with lock.open("w") as held, contextlib.suppress(BlockingIOError):
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _put_back(policy)
-
-
-def _put_back(policy: Path) -> None:
-    if policy.is_file() and _OURS in policy.read_text(encoding="utf-8", errors="replace"):
-        policy.unlink()
-    if _aside(policy).exists() and not policy.exists():
-        _aside(policy).rename(policy)
-
-
-def _aside(policy: Path) -> Path:
-    return policy.with_name(f"{policy.name}.before-insika")
-
-
-def _forbids(policy: Path) -> bool:
-    if not os.access(policy, os.X_OK):
-        return False
-    return subprocess.run([policy, "rabbitmq-server", "start"], check=False).returncode == _FORBIDDEN
 
 
 def _apt(arguments: Sequence[str], tell: Callable[[str], None]) -> str | None:

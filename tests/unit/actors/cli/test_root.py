@@ -124,6 +124,7 @@ def test_a_wrong_environment_is_told_by_variable(command_line: Any, monkeypatch:
 def test_a_variable_that_nobody_reads_is_warned_of_once(migrated: Any, monkeypatch: Any) -> None:
     monkeypatch.setenv("INSIKA_AGENT_DIR", "agents")
     monkeypatch.setenv("INSIKA_LOG_LEVEL", "error")
+    monkeypatch.setenv("INSIKA_TEST_REDIS_URL", "redis://127.0.0.1:6379/0")
     migrated.write("shop.yaml", "id: shop\nmodel: offline/demo\n")
     for arguments in (["sessions", "list"], ["agents", "apply", "shop.yaml"], ["migrate"], ["recover"]):
         result = migrated.run(*arguments)
