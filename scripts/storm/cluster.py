@@ -52,7 +52,7 @@ class Member:
     async def ready(self) -> None:
         """Until the process that runs now has said that it works."""
         while True:
-            if self.pid is not None and READY in self._log.read_bytes()[self._log_begins :]:
+            if self.pid is not None and self._works:
                 return
             await asyncio.sleep(_LOOKS_S)
 
@@ -96,6 +96,10 @@ class Member:
             self._supervising.cancel()
             await asyncio.gather(self._supervising, return_exceptions=True)
 
+    @property
+    def _works(self) -> bool:
+        return READY in self._log.read_bytes()[self._log_begins :]
+
     async def _supervise(self) -> None:
         loop = asyncio.get_running_loop()
         while not self._stopping:
@@ -105,7 +109,9 @@ class Member:
             self._alive.set()
             code = await self._process.wait()
             self._alive.clear()
-            self._book("ended", name=self.name, process=self._process.pid, code=code, why=self._expected)
+            self._book(
+                "ended", name=self.name, process=self._process.pid, code=code, why=self._expected, worked=self._works
+            )
             self._expected = ""
             pause_s = self._dice.uniform(*_RESTART_S)
             await asyncio.sleep(pause_s if loop.time() - began > _SHORT_LIFE_S else _LONGER_RESTART_S)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import random
 import shutil
 import sys
@@ -42,6 +43,7 @@ def main() -> int:
     path = Path(tempfile.mkdtemp(prefix="insika-storm-"))
     # With --json, standard output is for the object alone.
     stream = sys.stderr if given.json else sys.stdout
+    logging.getLogger("insika.producer").setLevel(logging.ERROR)  # what it met stands in its book
     verdict = asyncio.run(storm(options, path, lambda line: _tell(line, stream)))
     Folder(path).verdict.write_text(json.dumps(verdict.as_dict(), indent=1), encoding="utf-8")
     if given.json:

@@ -19,7 +19,7 @@ class Options:
     ingresses: int = 2
     outboxes: int = 2
     queue_type: str = "quorum"
-    lease_s: float = 2.5
+    lease_s: float = 3.0
     drain_s: float = 3.0
     slots: int = 50
     patience_s: float = 90.0

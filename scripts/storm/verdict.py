@@ -64,6 +64,9 @@ def count(evidence: Evidence) -> dict[str, int | float]:
         - len(evidence.rubbish),
         "publishes that had to be repeated": len(evidence.taken_down("published", "not published")),
         "what was no job": len(evidence.rubbish),
+        "jobs handed out too often, kept and tried": sum(
+            row["requeued_at"] is not None for row in evidence.rejected_jobs
+        ),
         "sessions": len(evidence.sessions),
         **_counted("jobs", evidence.mailbox, "verdict"),
         **_counted("turns", evidence.turns, "state"),

@@ -19,7 +19,8 @@ _CUTS = {Kind.KILL: "killed", Kind.PAUSE: "paused", Kind.TERM: "told to end"}
 def answers_have_their_deliveries(evidence: Evidence) -> Iterator[str]:
     """Every answer for a channel has one delivery, which says what the conversation says; nothing else has any"""
     rows = by(evidence.outbox, "turn_id")
-    answers = {row["turn_id"]: row["content"] for row in evidence.messages if row["role"] == "assistant"}
+    said = sorted((row for row in evidence.messages if row["role"] == "assistant"), key=lambda row: int(row["seq"]))
+    answers = {row["turn_id"]: row["content"] for row in said}
     for turn in evidence.turns:
         wanted = int(turn["state"] == "completed" and turn["channel"] is not None)
         found = rows.get(turn["id"], ())

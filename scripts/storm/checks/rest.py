@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import signal
 from collections.abc import Iterator
 
 from scripts.storm.evidence import Evidence, by
 from scripts.storm.strikes import KILLED
 
+_END_CODES = {True: (0,), False: (0, -signal.SIGTERM)}
+"""Of a process that is told to end, by whether it had come to work: before, it may still have the system's own way."""
 _AT_REST = {"waiting": 0, "open_calls": 0, "turn_id": None, "turn_key": None, "lease_id": None, "due_at": math.inf}
 
 
@@ -53,7 +56,7 @@ def processes_end_when_told(evidence: Evidence) -> Iterator[str]:
     for entry in evidence.taken_down("deeds", "ended"):
         if not entry["why"]:
             yield f"{entry['name']} ended by itself, with {entry['code']}"
-        elif entry["code"] != 0 and entry["why"] != KILLED:
+        elif entry["code"] not in _END_CODES[entry["worked"]] and entry["why"] != KILLED:
             yield f"{entry['name']}, {entry['why']}, ended with {entry['code']}"
     for entry in evidence.taken_down("deeds", "stubborn"):
         yield f"{entry['name']} had not ended {entry['waited_s']:g} s after SIGTERM"

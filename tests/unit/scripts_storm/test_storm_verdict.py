@@ -93,7 +93,9 @@ def sound() -> Evidence:
             delivery("d2", "t2", 2, "Done: s000#2"),
             {**delivery("d4", "t4", 1, "Done: s001#1, s001#2", session=2), "state": "uncertain"},
         ],
-        rejected_jobs=[{"id": 1, "raw": BAD.body, "error": {"type": "invalid_job", "field": "body"}}],
+        rejected_jobs=[
+            {"id": 1, "raw": BAD.body, "error": {"type": "invalid_job", "field": "body"}, "requeued_at": None}
+        ],
         journal=[
             asked("s000#1"),
             run("start", "charge", "s000#1.0.0", "t1", "c1", 10.5),
@@ -114,7 +116,7 @@ def sound() -> Evidence:
         ],
         deeds=[
             fault(Kind.KILL, "worker-1", 9.0, 9.0),
-            {"kind": "ended", "name": "worker-1", "code": -9, "why": KILLED},
+            {"kind": "ended", "name": "worker-1", "code": -9, "why": KILLED, "worked": True},
         ],
         queues={"insika.turns": 0},
         at_rest_s=3.0,
