@@ -23,6 +23,8 @@ from insika.errors import InsikaError
 LEVELS = ("debug", "info", "warning", "error")
 
 _SPEAKS_FOR_ITSELF = (InsikaError, OSError, sqlite3.Error)
+_SPOKEN_FOR = ("dramatiq", "pika")
+"""Libraries that quote messages, and tell one failed try in half a dozen errors. Whoever uses them says it once."""
 
 
 def configure_logging(level: str, stream: TextIO | None = None) -> None:
@@ -56,8 +58,8 @@ def configure_logging(level: str, stream: TextIO | None = None) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(number)
-    # pika tells one failed try to connect in half a dozen errors; whoever owns the connection tells it in one line.
-    logging.getLogger("pika").setLevel(logging.CRITICAL)
+    for library in _SPOKEN_FOR:
+        logging.getLogger(library).setLevel(logging.CRITICAL)
 
 
 def _renderer(stream: TextIO) -> Processor:

@@ -45,7 +45,7 @@ from actors.broker.turn_actors import TurnActors
 from actors.environment import QueueType
 from insika.producer.address import broker_address
 
-TURNS_PREFETCH = 16
+TURNS_PREFETCH = 32
 """Hides the way to the broker behind the store's answer. Each may be as large as the broker allows, and each counts a
 delivery when the connection is lost."""
 LINGER_S = 0.05

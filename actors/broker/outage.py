@@ -89,6 +89,8 @@ class Outage:
                 gate.open()
 
     async def _until_it_writes(self) -> None:
+        if self._out_of_patience(None):
+            raise self._gone("it answers, and takes no job")
         tries = AsyncRetrying(
             retry=retry_if_exception_type(StoreUnavailable),
             wait=wait_random_exponential(multiplier=0.2, max=5.0),
@@ -99,14 +101,15 @@ class Outage:
         try:
             async for attempt in tries:
                 with attempt:
-                    if self._out_of_patience(None):
-                        raise StoreUnavailable("it answers, and takes no job")
                     await self._probe()
         except StoreUnavailable as error:
-            raise StoreGone(
-                f"the store has taken no job for {self._patience_s:g} s, so this process lets go of the queue and "
-                f"ends: {error.message}"
-            ) from error
+            raise self._gone(error.message) from error
+
+    def _gone(self, reason: str) -> StoreGone:
+        return StoreGone(
+            f"the store has taken no job for {self._patience_s:g} s, so this process lets go of the queue and ends: "
+            f"{reason}"
+        )
 
     def _out_of_patience(self, state: RetryCallState | None) -> bool:
         return self._since is not None and self._clock.monotonic() - self._since >= self._patience_s

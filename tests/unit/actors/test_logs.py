@@ -94,3 +94,10 @@ def test_pika_leaves_telling_of_lost_connections_to_those_who_own_them() -> None
     configure_logging("debug", stream)
     logging.getLogger("pika.adapters.base_connection").error("TCP connection attempt failed")
     assert logged(stream) == []
+
+
+def test_dramatiq_which_quotes_messages_says_nothing() -> None:
+    stream = io.StringIO()
+    configure_logging("debug", stream)
+    logging.getLogger("dramatiq.worker.WorkerThread").error("Failed to process message %s", WORDS)
+    assert logged(stream) == []
