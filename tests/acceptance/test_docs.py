@@ -2,7 +2,8 @@
 
 In a `console` block a line that begins with "$ " is run, in one shell for the whole page; what follows is its output,
 in which "…" stands for anything. A block whose first line is a comment with a file's name is written to that file; a
-Python file that no command of its page runs is run by itself, and must say nothing.
+Python file that no command of its page runs is run by itself, and must say nothing. A page that begins with the comment
+"runs with RabbitMQ" finds the queues that ingress declares on a RabbitMQ at INSIKA_AMQP_URL.
 """
 
 from __future__ import annotations
@@ -12,16 +13,22 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 import yaml
 
+from actors.broker.topology import declare
+from actors.environment import QueueType
+from tests.amqp_wire import channel
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE_NAME = re.compile(r"^# ([\w./-]+\.(?:ya?ml|py|json))$")
+WITH_RABBITMQ = "<!-- runs with RabbitMQ -->"
 DONE = "<<insika-docs-done>>"
 
 
@@ -53,8 +60,9 @@ def matches(expected: list[str], printed: str) -> bool:
 class Shell:
     """One bash for a page, in a folder of its own; what it starts is ended with it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, given: Mapping[str, str]) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("INSIKA_")}
+        environment.update(given)
         environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
         environment["COLUMNS"] = "200"
         self._process = subprocess.Popen(
@@ -86,8 +94,13 @@ class Shell:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_page_does_what_it_shows(page: Path, tmp_path: Path) -> None:
-    shell = Shell(tmp_path)
+def test_the_page_does_what_it_shows(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    given = {}
+    if page.read_text().startswith(WITH_RABBITMQ):
+        given["INSIKA_AMQP_URL"] = request.getfixturevalue("clean_amqp_url")
+        with channel(given["INSIKA_AMQP_URL"]) as making:
+            declare(making, QueueType.QUORUM)
+    shell = Shell(tmp_path, given)
     try:
         for language, block in blocks(page):
             if named := FILE_NAME.match(block.splitlines()[0]):
