@@ -156,7 +156,6 @@ class Sending:
         self._link = None
         lost = self._window.lose(blaming=loss.blaming)
         if lost.guilty is not None:
-            lost.guilty.sent = False  # it arrived, and was not taken
             refused = TooLarge if _TOO_LARGE in loss.why else Refused
             self._fail(lost.guilty, refused, f"{self._broker} refused the message: {loss.why}")
         else:

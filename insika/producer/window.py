@@ -120,13 +120,13 @@ class Window:
         self._in_flight.clear()
         self._bytes = 0
         guilty = lost[0] if blaming and len(lost) == 1 else None
-        open_ = [message for message in lost if not message.done and message is not guilty]
-        again = [message for message in open_ if message.repeatable]
+        neighbours = [message for message in lost if message is not guilty]
+        again = [message for message in neighbours if message.repeatable]
         for message in again:
             message.suspect = message.suspect or blaming
             message.returned = None
         self._waiting.extendleft(reversed(again))
-        return Lost(tuple(message for message in open_ if not message.repeatable), guilty)
+        return Lost(tuple(message for message in neighbours if not message.repeatable), guilty)
 
     def clear(self) -> list[Outgoing]:
         """Everything that was on its way, and is so no longer."""

@@ -111,6 +111,11 @@ def test_what_ingress_would_not_read_is_refused_with_its_field(fields, field):
     assert caught.value.message.startswith(f"{field}: ")
 
 
+def test_a_time_without_its_zone_is_told_so():
+    with pytest.raises(InvalidJob, match="sent_at: expected a datetime with its time zone"):
+        job(sent_at=datetime(2030, 1, 31, 12))
+
+
 def test_a_mistyped_field_is_guessed():
     with pytest.raises(InvalidJob, match="did you mean channel"):
         job(chanel="web")

@@ -278,6 +278,15 @@ async def test_a_message_that_was_cancelled_does_not_go_out():
         assert broker.link.names == ["b"]
 
 
+async def test_a_message_that_is_on_its_way_cannot_be_cancelled():
+    broker, it = Broker(), message()
+    async with broker.sending() as sending:
+        sending.add([it])
+        assert not it.future.cancel()
+        sending.confirmed(1, multiple=False, taken=True)
+    assert it.future.result(timeout=0) is None
+
+
 async def test_closing_ends_what_is_open_and_says_what_may_have_arrived():
     broker, sent, waiting = Broker(), message("a"), message("b")
     async with broker.sending() as sending:
