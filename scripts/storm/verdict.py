@@ -13,6 +13,7 @@ from rich.table import Table
 from scripts.storm import checks
 from scripts.storm.checks.deliveries import cause
 from scripts.storm.checks.effects import late_starts
+from scripts.storm.checks.jobs import HANDED_OUT_OFTEN
 from scripts.storm.evidence import Evidence
 
 SHOWN = 5
@@ -64,8 +65,8 @@ def count(evidence: Evidence) -> dict[str, int | float]:
         - len(evidence.rubbish),
         "publishes that had to be repeated": len(evidence.taken_down("published", "not published")),
         "what was no job": len(evidence.rubbish),
-        "jobs handed out too often, kept and tried": sum(
-            row["requeued_at"] is not None for row in evidence.rejected_jobs
+        "jobs kept because they had been handed out often": sum(
+            HANDED_OUT_OFTEN in row["error"]["message"] for row in evidence.rejected_jobs
         ),
         "sessions": len(evidence.sessions),
         **_counted("jobs", evidence.mailbox, "verdict"),
