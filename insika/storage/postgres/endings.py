@@ -48,9 +48,12 @@ async def commit(pool: Pool, fence: Fence, seen: Seen, turn: CommitTurn) -> Comm
         **spent(NO_USAGE if call is None else call.usage),
         **_deliveries(turn.deliveries),
     }
-    row = None if turn.results else await written(pool, "endings/commit", values)
-    if row is None:
-        row = await written(pool, "endings/commit_with_batch", values)
+    if not turn.results:
+        row = await written(pool, "endings/commit", values)
+        released, batch_open = (None, False) if row is None else row
+        if released is not None or not batch_open:
+            return None if released is None else Committed(released=released)
+    row = await written(pool, "endings/commit_with_batch", values)
     return None if row is None else Committed(released=bool(row[0]))
 
 

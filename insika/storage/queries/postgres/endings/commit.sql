@@ -1,8 +1,11 @@
 -- The commit of a turn whose last batch is closed. The lease goes with it when no mail has come since the owner looked:
--- then all mail there is was there when this statement began, and what it sees of the mailbox is so.
-WITH mail AS MATERIALIZED (
-  SELECT %(release_due)s::timestamptz IS NOT NULL AND NOT EXISTS (
-    SELECT FROM mailbox WHERE session_id = %(session_id)s AND ended IS NULL) AS none_waits
+-- then all mail there is was there when this statement began, and what it sees of the mailbox is so. Where nothing was
+-- written, it tells whether that was for a batch that had been open by then.
+WITH before AS MATERIALIZED (
+  SELECT s.open_calls > 0 AS batch_open,
+         %(release_due)s::timestamptz IS NOT NULL
+           AND NOT EXISTS (SELECT FROM mailbox AS m WHERE m.session_id = s.id AND m.ended IS NULL) AS lets_go
+  FROM sessions AS s WHERE s.id = %(session_id)s
 ),
 fence AS (
   UPDATE sessions AS s SET
@@ -11,11 +14,11 @@ fence AS (
     turn_id     = NULL,
     turn_key    = NULL,
     deaths      = 0,
-    lease_id    = CASE WHEN mail.none_waits AND s.mail_seq = %(mail)s AND s.waiting = 0 THEN NULL ELSE s.lease_id END,
-    lease_until = CASE WHEN mail.none_waits AND s.mail_seq = %(mail)s AND s.waiting = 0 THEN NULL ELSE s.lease_until END,
-    due_at      = CASE WHEN mail.none_waits AND s.mail_seq = %(mail)s AND s.waiting = 0
+    lease_id    = CASE WHEN before.lets_go AND s.mail_seq = %(mail)s AND s.waiting = 0 THEN NULL ELSE s.lease_id END,
+    lease_until = CASE WHEN before.lets_go AND s.mail_seq = %(mail)s AND s.waiting = 0 THEN NULL ELSE s.lease_until END,
+    due_at      = CASE WHEN before.lets_go AND s.mail_seq = %(mail)s AND s.waiting = 0
                        THEN %(release_due)s::timestamptz ELSE s.due_at END
-  FROM mail
+  FROM before
   WHERE s.id = %(session_id)s AND s.lease_id = %(lease_id)s AND s.turn_id = %(turn_id)s AND s.open_calls = 0
     AND s.urgent_seq <= %(urgent)s
   RETURNING s.id, s.log_seq, s.lane_seq, s.epoch, s.lease_id IS NULL AS released
@@ -61,4 +64,4 @@ sent AS (
                           order_wait_s, unique_key, place)
   ON CONFLICT (unique_key) DO NOTHING
 )
-SELECT released FROM fence
+SELECT fence.released, before.batch_open FROM before LEFT JOIN fence ON true
