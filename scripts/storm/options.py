@@ -22,7 +22,7 @@ class Options:
     lease_s: float = 3.0
     drain_s: float = 3.0
     slots: int = 50
-    patience_s: float = 90.0
+    patience_s: float = 120.0
 
     @property
     def processes(self) -> Mapping[str, int]:

@@ -93,9 +93,7 @@ def sound() -> Evidence:
             delivery("d2", "t2", 2, "Done: s000#2"),
             {**delivery("d4", "t4", 1, "Done: s001#1, s001#2", session=2), "state": "uncertain"},
         ],
-        rejected_jobs=[
-            {"id": 1, "raw": BAD.body, "error": {"type": "invalid_job", "field": "body"}, "requeued_at": None}
-        ],
+        rejected_jobs=[{"id": 1, "raw": BAD.body, "error": {"message": "body: it is not JSON", "field": "body"}}],
         journal=[
             asked("s000#1"),
             run("start", "charge", "s000#1.0.0", "t1", "c1", 10.5),
@@ -326,6 +324,15 @@ BROKEN: dict[str, tuple[str, Break]] = {
     "a process would not end": ("processes_end_when_told", repeat("deeds", 1, kind="stubborn", waited_s=18.0)),
     "an error was logged": ("nothing_unforeseen_was_logged", lambda it: it.log.append({"process": "w", "line": "x"})),
 }
+
+
+def test_a_copy_of_a_good_job_that_was_handed_out_too_often_may_stay_if_the_job_was_taken():
+    evidence = sound()
+    often = {"field": "body", "message": "body: was delivered 3 times and never dealt with"}
+    repeat("rejected_jobs", 0, raw=FIRST.body(), error=often)(evidence)
+    assert judge(evidence).good
+    remove("mailbox", 0)(evidence)
+    assert "every_job_is_in_one_turn" in broken_rules(judge(evidence))
 
 
 def broken_rules(verdict: Verdict) -> set[str]:
