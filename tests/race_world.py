@@ -117,6 +117,10 @@ class Race:
     def outbox(self, altered: Altered = AS_IT_IS) -> PostgresOutboxStore:
         return PostgresOutboxStore(self.pool(altered))
 
+    def outbox_behind_a_gate(self) -> PostgresOutboxStore:
+        """Its statements stand still where they ask for the time, for as long as the gate is held."""
+        return PostgresOutboxStore(self.pool(options="-c%20insika.gate%3D1"))
+
     async def close(self) -> None:
         for pool in self._pools:
             await pool.close()
