@@ -26,7 +26,6 @@ class Subscription:
         self._seq = after
         self._missed_some = missed_some
         self._arrived = asyncio.Event()
-        self._arrived.set()
 
     def wake(self) -> None:
         self._arrived.set()
@@ -37,10 +36,10 @@ class Subscription:
 
     async def __aiter__(self) -> AsyncIterator[Event]:
         while True:
-            await self._arrived.wait()
             self._arrived.clear()
             for event in self._unread():
                 yield event
+            await self._arrived.wait()
 
     def _unread(self) -> Iterator[Event]:
         while (event := self._stream.following(self._seq)) is not None:

@@ -1,4 +1,5 @@
-"""The connections to Redis: short of patience, and without tries of their own, because ours are made in `line`.
+"""The connections to Redis: without tries of their own, because ours are made in `line`, and without time limits of
+their own but for connecting, because ours stand around every question.
 
 Nothing but this package speaks to Redis. What an error of Redis says is never passed on: it may quote what was sent.
 """
@@ -17,7 +18,7 @@ from redis.backoff import NoBackoff
 from insika.errors import InvalidConfiguration
 
 ANSWER_S = 1.0
-"""How long Redis may take to answer, or to be connected to, before it counts as away."""
+"""How long Redis may take to answer, connecting included, before it counts as away."""
 CLOSE_S = 1.0
 """How long closing may take."""
 
@@ -29,7 +30,8 @@ def connect(url: str) -> Redis:
     protocol is left aside. Raises InvalidConfiguration, without the URL, which may hold a password."""
     ours: dict[str, Any] = {
         "socket_connect_timeout": ANSWER_S,
-        "socket_timeout": ANSWER_S,
+        # It brings in asyncio.wait_for, which before Python 3.12 may swallow a cancellation (python/cpython#86296).
+        "socket_timeout": None,
         "retry": Retry(NoBackoff(), 0),
         "protocol": 2,  # the replies of one command have one shape, whichever version of the client is installed
         "decode_responses": False,

@@ -50,7 +50,9 @@ class Entry:
 
     def follows_gap(self, seq: int) -> bool:
         """Whether entries between number `seq` and this one are missing, or may be: a new stream knows of no other."""
-        return self.before is not None and (self.before > seq or (self.before == 0 and seq > 0))
+        if self.before is None or seq >= self.seq - 1:
+            return False
+        return self.before > seq or (self.before == 0 and seq > 0)
 
 
 def written(event: Event) -> bytes | None:

@@ -17,8 +17,8 @@ from insika.clock import Clock
 from insika.coordination.listeners import Listeners
 from insika.coordination.port import Health, HealthListener
 
-SETTLED_S = 2.0
-"""Longer than a request may take (`connection.ANSWER_S`)."""
+SETTLED_S = 3.5
+"""Longer than any request may be on its way (`stored.WAIT_S` and `connection.ANSWER_S`)."""
 
 
 class RedisHealth:
@@ -41,9 +41,10 @@ class RedisHealth:
     def failed(self, line: str, reason: str) -> None:
         self._failing[line] = reason
         self._stop_settling()
+        self.reason = "; ".join(dict.fromkeys(self._failing.values()))
         if not self.degraded:
             self._log.warning("coordination_degraded", line=line, reason=reason)
-            self._change(degraded=True, reason=reason)
+            self._change(degraded=True)
 
     def worked(self, line: str) -> None:
         if self._failing.pop(line, None) is None or self._failing:
@@ -57,10 +58,11 @@ class RedisHealth:
     def _recovered(self) -> None:
         self._settling = None
         self._log.info("coordination_recovered", degraded_at=self.since.isoformat() if self.since else None)
-        self._change(degraded=False, reason="")
+        self.reason = ""
+        self._change(degraded=False)
 
-    def _change(self, *, degraded: bool, reason: str) -> None:
-        self.degraded, self.reason, self.since = degraded, reason, self._clock.now()
+    def _change(self, *, degraded: bool) -> None:
+        self.degraded, self.since = degraded, self._clock.now()
         self._listeners.tell(self)
 
     def _stop_settling(self) -> None:

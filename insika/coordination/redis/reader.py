@@ -25,6 +25,8 @@ class Reads(Protocol):
 
     async def wait(self, after: int, /) -> list[Entry]: ...
 
+    async def last(self) -> int: ...
+
 
 class RedisSubscription:
     """Its place is not known until Redis has told where the stream ends (`place`)."""
@@ -42,14 +44,21 @@ class RedisSubscription:
         self._missed_some = self._after is not None and self._after > last
         self.news.set()
 
+    def rewind(self, last: int) -> None:
+        """The stream ends with number `last`, again."""
+        if self.seq is not None and self.seq > last:
+            self.seq = last
+            self._missed_some = True
+
     async def __aiter__(self) -> AsyncIterator[Event]:
         async for entries in self._reader.pages(self):
             for entry in entries:
-                for event in self._step(entry):
+                for event in self._step(self.seq or 0, entry):
+                    self.seq = event.seq
                     yield event
+                self.seq = entry.seq
 
-    def _step(self, entry: Entry) -> Sequence[Event]:
-        seq, self.seq = self.seq or 0, entry.seq
+    def _step(self, seq: int, entry: Entry) -> Sequence[Event]:
         if entry.event is None:
             return ()
         if self._missed_some or entry.follows_gap(seq):
@@ -129,7 +138,19 @@ class EventReader:
         return await self._catching_up.insist(page)
 
     async def _read(self) -> list[Entry]:
-        return await self._stream.wait(self._window.ends)
+        ends = self._window.ends
+        entries = await self._stream.wait(ends)
+        if not entries:
+            await self._look_back(ends)
+        return entries
+
+    async def _look_back(self, ends: int) -> None:
+        """A stream that lost its numbers, and could not know of higher ones, would never reach ours again."""
+        last = await self._stream.last()
+        if last < ends == self._window.ends:
+            self._window.begin(last)
+            for subscription in self._subscriptions:
+                subscription.rewind(last)
 
     def _wake(self) -> None:
         for subscription in self._subscriptions:

@@ -3,8 +3,8 @@ silent is asked whether it is still there, so that this line also tells of an ou
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from typing import Any
 
 from redis.asyncio import Redis
 from redis.asyncio.client import PubSub
@@ -38,24 +38,20 @@ class Receiver:
         try:
             if self._subscribed is None:
                 self._subscribed = self._client.pubsub()
-                await self._subscribed.subscribe(self._channel)
-                await self._next(self._subscribed, ANSWER_S)
+                async with asyncio.timeout(ANSWER_S):
+                    await self._subscribed.subscribe(self._channel)
+                    await self._subscribed.get_message(timeout=None)
                 return
             message = await self._subscribed.get_message(timeout=SILENCE_S)
             if message is None:
-                await self._subscribed.ping()
-                message = await self._next(self._subscribed, ANSWER_S)
+                async with asyncio.timeout(ANSWER_S):
+                    await self._subscribed.ping()
+                    message = await self._subscribed.get_message(timeout=None)
+            if message["type"] == "message":
+                self._heard(message["data"])
         except BaseException:
             await self._drop()
             raise
-        if message["type"] == "message":
-            self._heard(message["data"])
-
-    async def _next(self, subscribed: PubSub, within_s: float) -> dict[str, Any]:
-        message: dict[str, Any] | None = await subscribed.get_message(timeout=within_s)
-        if message is None:
-            raise TimeoutError
-        return message
 
     async def _drop(self) -> None:
         subscribed, self._subscribed = self._subscribed, None

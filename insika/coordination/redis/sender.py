@@ -28,8 +28,10 @@ class Sender:
         self._rung.set()
 
     async def run(self) -> None:
-        while not self._ending:
+        ended = False
+        while not ended:
             await self._rung.wait()
             self._rung.clear()
+            ended = self._ending
             while await self._line.insist(self._send):
                 pass

@@ -6,6 +6,7 @@ What is heard from others may have been written by another version, or by anybod
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import uuid
@@ -16,6 +17,7 @@ from redis.asyncio import Redis
 
 from insika.coordination.local import LocalSignals
 from insika.coordination.port import SignalListener
+from insika.coordination.redis.connection import ANSWER_S
 from insika.coordination.redis.health import RedisHealth
 from insika.coordination.redis.line import Line
 from insika.coordination.redis.receiver import Receiver
@@ -57,7 +59,8 @@ class RedisSignals:
             for session_id in self._batch:
                 del self._waiting[session_id]
         if self._batch:
-            await self._client.publish(self._channel, json.dumps([self._name, *self._batch]))
+            async with asyncio.timeout(ANSWER_S):
+                await self._client.publish(self._channel, json.dumps([self._name, *self._batch]))
             self._batch = []
         return bool(self._waiting)
 

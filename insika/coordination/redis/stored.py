@@ -1,8 +1,9 @@
-"""The event stream as Redis keeps it: what can be asked of it, and what each question costs. Everything here waits
-for Redis and raises what Redis makes of it."""
+"""The event stream as Redis keeps it, and what can be asked of it. Everything here waits for Redis, for a limited time,
+and raises what Redis makes of it."""
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Sequence
 from importlib import resources
@@ -10,10 +11,11 @@ from typing import Any
 
 from redis.asyncio import Redis
 
+from insika.coordination.redis.connection import ANSWER_S
 from insika.coordination.redis.entries import Entry, read
 
-WAIT_MS = 500
-"""How long `wait` waits for the next entry: less than Redis may take to answer (`connection.ANSWER_S`)."""
+WAIT_S = 2.0
+"""How long `wait` lets Redis wait for the next entry."""
 AT_ONCE = 500
 """Entries in one answer."""
 
@@ -43,23 +45,25 @@ class StoredEvents:
     async def append(self, batch: int, events: Sequence[bytes]) -> None:
         """One round trip, all or nothing. The same `batch` again, within a minute, is not written again."""
         if events:
-            await self._run(batch, events)
+            self._known = max(self._known, await self._run(batch, events))
 
     async def page(self, after: int, limit: int = AT_ONCE) -> list[Entry]:
         """The first of what is kept after number `after`; does not wait for more."""
-        found: Any = await self._client.xrange(self._key, min=f"({after}-{_LAST_OF}", count=limit)
+        async with asyncio.timeout(ANSWER_S):
+            found: Any = await self._client.xrange(self._key, min=f"({after}-{_LAST_OF}", count=limit)
         return self._entries(found)
 
     async def wait(self, after: int) -> list[Entry]:
         """The first of what is kept after number `after`, waiting a little where there is nothing yet."""
         cursor: Any = {self._key: f"{after}-{_LAST_OF}"}
-        found: Any = await self._client.xread(cursor, count=AT_ONCE, block=WAIT_MS)
+        async with asyncio.timeout(WAIT_S + ANSWER_S):
+            found: Any = await self._client.xread(cursor, count=AT_ONCE, block=int(WAIT_S * 1000))
         return self._entries(found[0][1]) if found else []
 
     async def _run(self, batch: int, events: Sequence[bytes]) -> int:
-        answer = await self._append(keys=[self._key, self._sent], args=[self._keep, batch, self._known, *events])
-        self._known = max(self._known, int(answer))
-        return int(answer)
+        async with asyncio.timeout(ANSWER_S):
+            args = [self._keep, batch, self._known, *events]
+            return int(await self._append(keys=[self._key, self._sent], args=args))
 
     def _entries(self, found: Found) -> list[Entry]:
         entries = [read(entry_id, fields) for entry_id, fields in found]
