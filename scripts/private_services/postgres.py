@@ -61,6 +61,13 @@ class PostgresServer(PrivateServer):
         """In its immediate mode: connections are cut, nothing is tidied up, and the next start recovers."""
         self._end(signal.SIGQUIT)
 
+    def kill(self) -> None:
+        family_is_known = self.running
+        super().kill()
+        if family_is_known:
+            # Nothing of that server is alive any more, but its number may be another process's by now, or a zombie's.
+            (self._data / "postmaster.pid").unlink(missing_ok=True)
+
     @property
     def _data(self) -> Path:
         return self.folder / "data"
@@ -74,8 +81,6 @@ class PostgresServer(PrivateServer):
                 configuration.write("{} = '{}'\n".format(name, value.replace("'", "''")))
 
     def _run(self) -> None:
-        # Left behind by a kill. Nothing of that server is alive any more, and its number may be somebody else's by now.
-        (self._data / "postmaster.pid").unlink(missing_ok=True)
         command = [postgres_program("postgres"), "-D", str(self._data), "-p", str(self.port)]
         self._spawn(command, self._environment())
 
@@ -86,6 +91,10 @@ class PostgresServer(PrivateServer):
             return False
         ready = len(lines) > _STATUS_LINE and lines[_STATUS_LINE].strip() == "ready"
         return ready and [int(lines[0])] == [process.pid for process in self._processes]
+
+    def _may_try_again(self) -> bool:
+        """The children of a postmaster that somebody else killed leave when they notice."""
+        return super()._may_try_again() or "still in use" in self._log()
 
     def _environment(self) -> Mapping[str, str]:
         """Nothing of the caller's own: PGDATA, PGPORT and the like would lead elsewhere."""

@@ -114,6 +114,8 @@ class RabbitServer(PrivateServer):
             "ERL_CRASH_DUMP_SECONDS": "0",
             "ERL_EPMD_PORT": str(self._epmd_port),
             "ERL_EPMD_ADDRESS": LOOPBACK,
+            # Then the script becomes the node; else it is a parent of the node that might die without it.
+            "RUNNING_UNDER_SYSTEMD": "true",
             "RABBITMQ_NODENAME": _NODE,
             "RABBITMQ_USE_LONGNAME": "false",
             "RABBITMQ_BASE": str(folder),

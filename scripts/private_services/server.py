@@ -22,8 +22,8 @@ _ANSWERS_WITHIN_S = 120.0
 _STOPS_WITHIN_S = 60.0
 _DIES_WITHIN_S = 20.0
 _LOOK_AGAIN_S = 0.05
-_PORT_TRIES = 10
-_PORT_TAKEN_WAIT_S = 0.5
+_TRIES = 10
+_TRY_AGAIN_S = 0.5
 _TAIL_LINES = 25
 
 
@@ -79,13 +79,13 @@ class PrivateServer(abc.ABC):
     def wait(self) -> None:
         """Until it answers. A port that another has taken meanwhile is chosen anew, as long as nobody was told it."""
         deadline = time.monotonic() + _ANSWERS_WITHIN_S
-        tries = _PORT_TRIES
+        tries = _TRIES
         while not (self.running and self._answers()):
             if not self.running:
-                if not self._port_was_taken() or tries == 0:
+                if not self._may_try_again() or tries == 0:
                     raise self._error("ended before it answered")
                 tries -= 1
-                time.sleep(_PORT_TAKEN_WAIT_S if self._has_answered else 0)
+                time.sleep(_TRY_AGAIN_S if self._has_answered else 0)
                 self.launch()
             elif time.monotonic() > deadline:
                 raise self._error(f"did not answer within {_ANSWERS_WITHIN_S:g} s")
@@ -193,8 +193,9 @@ class PrivateServer(abc.ABC):
             self.kill()
         self._forget()
 
-    def _port_was_taken(self) -> bool:
-        """Some servers say so and some only end; and who took it may have left again."""
+    def _may_try_again(self) -> bool:
+        """Whether it ended because a port was taken. Some servers say so and some only end, and who took it may have
+        left again."""
         return "address already in use" in self._log().lower() or not all(map(is_free, self._ports))
 
     def _error(self, what: str) -> ServerError:

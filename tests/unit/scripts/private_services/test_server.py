@@ -115,7 +115,7 @@ def test_a_port_that_clients_know_is_waited_for(listener, monkeypatch):
     with socket.create_server((LOOPBACK, listener.port)) as taken:
 
         def wait(seconds: float) -> None:
-            if seconds == server_module._PORT_TAKEN_WAIT_S:
+            if seconds == server_module._TRY_AGAIN_S:
                 waits.append(seconds)
                 taken.close()
             os.sched_yield()
