@@ -90,15 +90,12 @@ def rubbish_is_kept_aside(evidence: Evidence) -> Iterator[str]:
     """What was no job was kept aside as it came, with its reason, and nothing else stayed there"""
     kept = by(evidence.rejected_jobs, "raw")
     for rubbish in evidence.rubbish:
-        rows = kept.get(rubbish.body, ())
-        if not rows:
-            yield f"{rubbish.message_id} ({rubbish.why}) was not kept"
-        for row in rows:
-            if row["error"].get("field") != rubbish.field:
-                yield f"{rubbish.message_id} ({rubbish.why}) was kept for another reason: {row['error']}"
+        errors = [row["error"] for row in kept.get(rubbish.body, ())]
+        if rubbish.field not in [error.get("field") for error in errors if not _is_copy(error)]:
+            yield f"{rubbish.message_id} ({rubbish.why}) was not kept for that; kept are {errors}"
     bad = {rubbish.body for rubbish in evidence.rubbish}
     for row in evidence.rejected_jobs:
-        if row["raw"] not in bad and HANDED_OUT_OFTEN not in row["error"]["message"]:
+        if row["raw"] not in bad and not _is_copy(row["error"]):
             yield f"rejected job {row['id']} was a good one: {row['error']}"
 
 
@@ -114,6 +111,10 @@ CHECKS = (
 
 def _mail(evidence: Evidence) -> list[Row]:
     return [row for row in evidence.mailbox if row["verdict"] != CONTROL]
+
+
+def _is_copy(error: Row) -> bool:
+    return HANDED_OUT_OFTEN in error["message"]
 
 
 def _id(what: Job | Rubbish) -> str:

@@ -252,6 +252,14 @@ BROKEN: dict[str, tuple[str, Break]] = {
     "texts are out of order": ("texts_keep_their_order", swap("messages", "position", 0, 5)),
     "rubbish was dropped": ("rubbish_is_kept_aside", remove("rejected_jobs", 0)),
     "rubbish was changed": ("rubbish_is_kept_aside", change("rejected_jobs", 0, raw=b"{")),
+    "rubbish was kept for another reason": (
+        "rubbish_is_kept_aside",
+        change("rejected_jobs", 0, error={"message": "text: expected a string", "field": "text"}),
+    ),
+    "of rubbish only a copy was kept": (
+        "rubbish_is_kept_aside",
+        change("rejected_jobs", 0, error={"message": "body: was delivered 3 times", "field": "body"}),
+    ),
     "a good job was kept aside": ("rubbish_is_kept_aside", repeat("rejected_jobs", 0, raw=FIRST.body())),
     "a turn failed": (
         "turns_end_well",
