@@ -93,6 +93,7 @@ def _asked(job: AcceptJob) -> dict[str, Any]:
         "debounce_max_ms": job.debounce_max_ms,
         "mailbox_max": job.mailbox_max,
         "first_vars": to_json(first),
+        "new_vars": bool(job.var_updates),
         "set_vars": to_json(updates),
         "cleared_vars": [name for name, value in job.var_updates.items() if value is None],
     }

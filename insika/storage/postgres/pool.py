@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 import select
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection
-from psycopg_pool import AsyncConnectionPool
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from insika.storage.port import StoreUnavailable
 from insika.storage.postgres.connection import PREPARED_MAX, Bounds, adapt, hang_up, parameters
-from insika.storage.postgres.errors import as_store_error
+from insika.storage.postgres.errors import as_store_error, told
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -39,8 +39,10 @@ class Pool:
         self._running: set[asyncio.Task[Any]] = set()
         self._closed = False
         self._opening = asyncio.Lock()
+        self._refusal: psycopg.Error | None = None
         self._pool: AsyncConnectionPool[AsyncConnection[Row]] = AsyncConnectionPool(
             kwargs={**parameters(url, bounds, application_name), "autocommit": True, "prepare_threshold": 0},
+            connection_class=_telling(self._heard),
             configure=_configure,
             min_size=1,
             max_size=size,
@@ -83,8 +85,13 @@ class Pool:
             raise StoreUnavailable("the store is closed")
         task = asyncio.create_task(work)
         self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        task.add_done_callback(self._ended)
         return await asyncio.shield(task)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            task.exception()  # a caller that was cancelled never asks for it, which asyncio would tell as an error
 
     async def _with_connection(self, work: Callable[[AsyncConnection[Row]], Awaitable[T]]) -> T:
         try:
@@ -102,15 +109,24 @@ class Pool:
             async with self._opening:
                 await self._pool.open()
         while True:
-            connection = await self._pool.getconn()
-            if not _has_something_to_say(connection):
-                return connection
+            connection = await self._get()
             try:
-                await self._bounded(connection, AsyncConnectionPool.check_connection)
+                if _has_something_to_say(connection):
+                    await self._bounded(connection, AsyncConnectionPool.check_connection)
                 return connection
             except psycopg.Error:
                 await connection.close()
                 await self._pool.putconn(connection)
+
+    async def _get(self) -> AsyncConnection[Row]:
+        try:
+            return await self._pool.getconn()
+        except PoolTimeout:
+            why = "all are in use" if self._refusal is None else told(self._refusal)
+            raise PoolTimeout(f"no connection within {self._bounds.wait_s:g} s: {why}") from None
+
+    def _heard(self, refusal: psycopg.Error | None) -> None:
+        self._refusal = refusal
 
     async def _bounded(
         self, connection: AsyncConnection[Row], work: Callable[[AsyncConnection[Row]], Awaitable[T]]
@@ -118,12 +134,32 @@ class Pool:
         bound = asyncio.get_running_loop().call_later(self._bounds.answer_s, hang_up, connection)
         try:
             return await work(connection)
+        except psycopg.errors.ReadOnlySqlTransaction:
+            await connection.close()  # the server has become a standby; the next connection finds the one that writes
+            raise
         except psycopg.Error as error:
             if error.sqlstate is None and connection.broken and bound.when() <= asyncio.get_running_loop().time():
                 raise psycopg.OperationalError(f"no answer within {self._bounds.answer_s:g} s") from None
             raise
         finally:
             bound.cancel()
+
+
+def _telling(hear: Callable[[psycopg.Error | None], None]) -> type[AsyncConnection[Row]]:
+    """Connections of which the pool's callers learn why there is none; the pool itself tells only its log."""
+
+    class Telling(AsyncConnection[Row]):
+        @classmethod
+        async def connect(cls, conninfo: str = "", **options: Any) -> Self:
+            try:
+                connection = await super().connect(conninfo, **options)
+            except psycopg.Error as refusal:
+                hear(refusal)
+                raise
+            hear(None)
+            return connection
+
+    return Telling
 
 
 async def _execute(connection: AsyncConnection[Row], statement: str, params: Params) -> list[Row]:

@@ -62,7 +62,7 @@ WITH held AS MATERIALIZED (
     turn_key   = CASE WHEN p.cuts IS NULL THEN s.turn_key END,
     merge_turn = p.next_merge_turn,
     merge_key  = p.next_merge_key,
-    vars       = p.vars,
+    vars       = CASE WHEN %(new_vars)s THEN p.vars ELSE s.vars END,
     due_at     = least(s.due_at, p.due)
   FROM placed AS p WHERE s.id = p.session_id AND NOT p.first
 ), queued AS (
