@@ -31,7 +31,8 @@ Altered = Mapping[str, str]
 """Statements as they are, and what is run in their stead."""
 
 AS_IT_IS: Altered = {}
-_BOUNDS = Bounds.within(LEASE_S)
+_BOUNDS = Bounds(lock_s=60, statement_s=60, answer_s=60, connect_s=10, wait_s=60)
+"""Far away: a busy machine must not end what is being held."""
 _WAITING = """
 SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
 """

@@ -306,6 +306,7 @@ CREATE TABLE outbox (
 CREATE INDEX outbox_due ON outbox (due_at) WHERE state = 'pending';
 CREATE INDEX outbox_lane ON outbox (lane, lane_pos) WHERE state IN ('pending', 'delivering');
 CREATE INDEX outbox_claims ON outbox (claim_until) WHERE state = 'delivering';
+CREATE INDEX outbox_holds ON outbox (hold_until) WHERE state IN ('pending', 'delivering') AND hold_until IS NOT NULL;
 CREATE INDEX outbox_of_turn ON outbox (turn_id) WHERE turn_id IS NOT NULL;
 
 CREATE TRIGGER outbox_does_not_go_back BEFORE UPDATE OF state ON outbox FOR EACH ROW
