@@ -1,0 +1,45 @@
+"""The order of a queue, whatever becomes of those who read it. Several stand by; one at a time reads."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+from tests.broker_world import Journal, Readers, Vhost, numbered, texts, until
+
+ROUNDS = 3
+SHARE = 400
+MESSAGES = SHARE * (ROUNDS + 1)
+
+
+def in_the_midst_of_it(vhost: Vhost, readers: Readers, journal: Journal) -> Iterator[int]:
+    """Three times: the pid of the reader whose turn it is. It is in the middle of a message, and has others at hand."""
+    vhost.publish(numbered(MESSAGES))
+    readers.start(ROUNDS + 1)
+    for handled in range(SHARE, MESSAGES, SHARE):
+        journal.permit(SHARE)
+        until(lambda handled=handled: len(journal.read()) == handled, f"message {handled}")  # type: ignore[misc]
+        yield journal.read()[-1].pid
+    journal.permit(MESSAGES)
+    until(lambda: len(set(journal.bodies)) == MESSAGES, "the last message")
+
+
+def test_it_is_kept_when_the_reader_is_killed(vhost: Vhost, readers: Readers, journal: Journal) -> None:
+    for pid in in_the_midst_of_it(vhost, readers, journal):
+        readers.tell(pid, signal.SIGKILL)
+
+    assert journal.first_times() == texts(numbered(MESSAGES))
+    assert journal.repeats <= 2 * ROUNDS  # what was handled and not settled when it died
+    assert len({handled.pid for handled in journal.read()}) == ROUNDS + 1
+
+
+def test_it_is_kept_and_nothing_comes_twice_when_readers_are_told_to_stop(
+    vhost: Vhost, readers: Readers, journal: Journal
+) -> None:
+    """As at each deployment. A consumer that is cancelled first lets the next one begin behind what it still holds."""
+    for pid in in_the_midst_of_it(vhost, readers, journal):
+        readers.tell(pid, signal.SIGTERM)
+
+    assert journal.bodies == texts(numbered(MESSAGES))
+    assert len({handled.pid for handled in journal.read()}) == ROUNDS + 1
+    assert readers.exit_codes() == [0] * ROUNDS
