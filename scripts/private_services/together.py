@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -47,6 +48,7 @@ class PrivateServices:
     ) -> None:
         self.folder = folder
         self.owner = owner
+        self._writing = threading.Lock()
         rabbitmq = RabbitServer(
             folder / "rabbitmq", Account.of_package("rabbitmq"), self._write_down, rabbitmq_settings
         )
@@ -135,12 +137,14 @@ class PrivateServices:
         self.stop()
 
     def _write_down(self) -> None:
-        record: dict[str, Any] = {server.name: server.describe() for server in self.servers}
-        record["owner"] = self.owner and {"pid": self.owner.pid, "started": self.owner.started}
-        draft = self.folder / f"{_RECORD}.draft"
-        draft.touch(mode=0o600)
-        draft.write_text(json.dumps(record), encoding="utf-8")
-        draft.replace(self.folder / _RECORD)
+        # Two servers may be started at once, each from a thread of its own.
+        with self._writing:
+            record: dict[str, Any] = {server.name: server.describe() for server in self.servers}
+            record["owner"] = self.owner and {"pid": self.owner.pid, "started": self.owner.started}
+            draft = self.folder / f"{_RECORD}.draft"
+            draft.touch(mode=0o600)
+            draft.write_text(json.dumps(record), encoding="utf-8")
+            draft.replace(self.folder / _RECORD)
 
 
 def end_abandoned(tell: Callable[[str], None] = silent) -> None:

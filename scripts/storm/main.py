@@ -44,7 +44,11 @@ def main() -> int:
     # With --json, standard output is for the object alone.
     stream = sys.stderr if given.json else sys.stdout
     logging.getLogger("insika.producer").setLevel(logging.ERROR)  # what it met stands in its book
-    verdict = asyncio.run(storm(options, path, lambda line: _tell(line, stream)))
+    try:
+        verdict = asyncio.run(storm(options, path, lambda line: _tell(line, stream)))
+    except BaseException:
+        _tell(f"there is no verdict; what was written down until here is in {path}", sys.stderr)
+        raise
     Folder(path).verdict.write_text(json.dumps(verdict.as_dict(), indent=1), encoding="utf-8")
     if given.json:
         sys.stdout.write(json.dumps(verdict.as_dict()) + "\n")
