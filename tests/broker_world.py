@@ -12,13 +12,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
 import pika
 
+from actors.broker.consuming import Consuming
+from actors.broker.gate import Gate
+from actors.broker.messages import Delivery
 from actors.broker.preflight import require_broker
 from actors.broker.topology import TURNS
+from actors.broker.turn_actors import TurnActors
 from actors.environment import QueueType
 from insika.producer.connection import AmqpPublisher
 from scripts.private_services.console import RabbitConsole
@@ -193,3 +197,37 @@ def numbered(count: int) -> list[bytes]:
 
 def texts(bodies: Sequence[bytes]) -> list[str]:
     return [body.decode() for body in bodies]
+
+
+class ListActors:
+    """Stands in the place of `TurnActors`, within the test's own process. `before` is called with each delivery, and
+    may raise."""
+
+    def __init__(self, before: Callable[[Delivery], object] = lambda delivery: None) -> None:
+        self.begun: list[Delivery] = []
+        self.handled: list[str] = []
+        self.dead: list[Delivery] = []
+        self._before = before
+
+    def accept_turn(self, delivery: Delivery) -> None:
+        self.begun.append(delivery)
+        self._before(delivery)
+        self.handled.append(delivery.body.decode())
+
+    def keep_dead(self, delivery: Delivery) -> None:
+        self.dead.append(delivery)
+
+
+def turns_of(vhost: Vhost, actors: ListActors, gate: Gate | None = None, *, query: str = "") -> Consuming:
+    return Consuming.of_turns(vhost.url + query, vhost.type, cast(TurnActors, actors), gate or Gate())
+
+
+@contextmanager
+def reading(*consumings: Consuming) -> Iterator[None]:
+    for consuming in consumings:
+        consuming.start()
+    try:
+        yield
+    finally:
+        for consuming in consumings:
+            consuming.stop(10)
