@@ -18,6 +18,19 @@ async def test_a_signal_reaches_every_listener_of_every_process(deployment):
                 await heard.all_of(*range(2, 2_500))
 
 
+async def test_nobody_hears_its_own_signal_twice(deployment):
+    async with deployment.process() as ours, deployment.process() as others:
+        here, there = Heard(), Heard()
+        with ours.signals.listen(here), others.signals.listen(there):
+            await reach(ours.signals, there, session_id=1)
+            await reach(others.signals, here, session_id=2)
+            ours.signals.publish(3)
+            await there.all_of(3)
+            others.signals.publish(4)
+            await here.all_of(4)
+    assert here.sessions.count(3) == 1
+
+
 async def test_ids_are_as_large_as_a_database_gives_them(deployment):
     async with deployment.process() as one, deployment.process() as two:
         heard = Heard()

@@ -77,6 +77,19 @@ async def test_nothing_begins_by_waiting_for_redis(server, process):
         await health.becomes(degraded=False)
 
 
+async def test_an_outage_is_noticed_also_by_who_has_nothing_to_say(server, process):
+    ours, heard = process(), Heard()
+    health = Watched(ours.health)
+    with ours.health.listen(health), ours.signals.listen(heard):
+        while not await server.do("PUBLISH", "insika:0:signals", '["x",1]'):
+            pass
+        await heard.all_of(1)
+        server.pause()
+        await health.becomes(degraded=True)
+        server.resume()
+        await health.becomes(degraded=False)
+
+
 async def test_signals_stay_within_the_process_while_redis_is_away(server, process):
     await server.kill()
     ours, heard = process(), Heard()

@@ -8,6 +8,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from insika.coordination.port import EventsUnavailable
+from insika.coordination.redis.connection import connect
+from insika.coordination.redis.stored import StoredEvents
 from tests.coordination_world import PATIENCE_S, Watched, publish, read_one, read_until, texts
 
 SECRET = "correct-horse"
@@ -108,6 +110,26 @@ async def test_reading_says_when_it_cannot_be_done(server, process):
     server.resume()
 
 
+QUESTIONS = {
+    "last": lambda stored: stored.last(),
+    "append": lambda stored: stored.append(1, [b"{}"]),
+    "page": lambda stored: stored.page(0),
+    "wait": lambda stored: stored.wait(0),
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+async def test_no_question_waits_for_an_answer_for_ever(server, question):
+    client = connect(server.url)
+    await client.ping()
+    server.pause()
+    async with asyncio.timeout(PATIENCE_S):
+        with pytest.raises(TimeoutError):
+            await QUESTIONS[question](StoredEvents(client, "insika:events", 100))
+    server.resume()
+    await client.aclose()
+
+
 async def silence(reader, writer):
     await reader.read()
 
@@ -160,8 +182,7 @@ async def test_what_is_no_redis_counts_as_away(process, behave):
         await health.becomes(degraded=True)
         with pytest.raises(EventsUnavailable):
             await ours.events.since(0)
-        async with asyncio.timeout(PATIENCE_S):
-            await ours.aclose()
+        await asyncio.wait_for(ours.aclose(), 10)
     assert health.told == [True]
     stranger.close()
 
