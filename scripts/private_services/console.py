@@ -14,7 +14,7 @@ import uuid
 from dataclasses import dataclass
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
-_ANSWER_S = 60
+_ANSWER_S = 60.0
 
 
 class ConsoleError(Exception):
@@ -29,20 +29,24 @@ class RabbitConsole:
     cookie: str
     epmd_port: int
 
-    def evaluate(self, expression: str) -> str:
-        """What the node makes of an Erlang expression, as text. Raises ConsoleError with the node's own words."""
+    def evaluate(self, expression: str, patience_s: float = _ANSWER_S) -> str:
+        """What the node makes of an Erlang expression, as text. Raises ConsoleError with the node's own words, or when
+        it does not answer within `patience_s`."""
         # Two that ask at once under one name would take each other for a broken connection.
         asker = f"insika-{uuid.uuid4().hex[:12]}"
         command = [_erl_call(), "-h", asker, "-sname", self.node, "-c", self.cookie, "-e"]
-        answer = subprocess.run(
-            command,
-            input=f"{expression}.\n",
-            env={**os.environ, "ERL_EPMD_PORT": str(self.epmd_port)},
-            capture_output=True,
-            text=True,
-            timeout=_ANSWER_S,
-            check=False,
-        )
+        try:
+            answer = subprocess.run(
+                command,
+                input=f"{expression}.\n",
+                env={**os.environ, "ERL_EPMD_PORT": str(self.epmd_port)},
+                capture_output=True,
+                text=True,
+                timeout=patience_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise ConsoleError(f"RabbitMQ node {self.node} did not answer within {patience_s:g} s") from None
         said = answer.stdout.strip()
         if answer.returncode != 0 or not said.startswith("{ok, ") or not said.endswith("}"):
             raise ConsoleError(f"RabbitMQ node {self.node}: {(said or answer.stderr).strip()}")

@@ -61,9 +61,9 @@ class PostgresServer(PrivateServer):
         """In its immediate mode: connections are cut, nothing is tidied up, and the next start recovers."""
         self._end(signal.SIGQUIT)
 
-    def kill(self) -> None:
+    def discard(self) -> None:
         family_is_known = self.running
-        super().kill()
+        super().discard()
         if family_is_known:
             # Nothing of that server is alive any more, but its number may be another process's by now, or a zombie's.
             (self._data / "postmaster.pid").unlink(missing_ok=True)

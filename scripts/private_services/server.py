@@ -67,7 +67,7 @@ class PrivateServer(abc.ABC):
         """Starts it unless it runs, and does not wait."""
         if self.running:
             return
-        self.kill()
+        self.discard()
         if not self.folder.exists():
             self.account.make_folder(self.folder)
             self._prepare()
@@ -99,6 +99,10 @@ class PrivateServer(abc.ABC):
 
     def kill(self) -> None:
         """SIGKILL for it and all that it started. Returns when none of them is left."""
+        self.discard()
+
+    def discard(self) -> None:
+        """Like `kill`, but nothing that it might still have to write matters."""
         if not self._gone(kill(self._processes), _DIES_WITHIN_S):
             raise self._error("survived SIGKILL")
         self._forget()
@@ -190,7 +194,7 @@ class PrivateServer(abc.ABC):
         for process in self._processes:
             process.signal(number)
         if not self._gone(family, _STOPS_WITHIN_S):
-            self.kill()
+            self.discard()
         self._forget()
 
     def _may_try_again(self) -> bool:

@@ -118,7 +118,7 @@ class PrivateServices:
     def stop(self) -> None:
         """Ends all of them and removes their data; at once, since nothing of it is to be kept."""
         for server in self.servers:
-            server.kill()
+            server.discard()
         # The record goes last: what cannot be removed now is found by it later.
         for server in self.servers:
             if server.folder.exists():
