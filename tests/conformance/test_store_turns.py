@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -95,6 +96,25 @@ async def test_a_step_announces_its_calls_and_settles_what_it_cost(world: World)
     (_, entry) = await world.store.messages(said.session_id)
     assert [call.id for call in entry.message.tool_calls] == ["a", "b"]
     assert (await world.session()).open_calls == 2
+
+
+async def test_what_the_model_wrote_comes_back_as_it_was(world: World) -> None:
+    """To the order of its names: a request begins with the same bytes each time."""
+    said = await world.say()
+    owner = await world.own(said.session_id)
+    await owner.start()
+    arguments = {
+        "z": [1.5, 1e300, 2**70, None, True, {}],
+        "a": '100 % \\ " \u20ac \U0001f600 %s %(x)s {0}',
+        "é": {"b": 1, "a": 2},
+    }
+    call = ToolCall("a", "look_up", arguments)
+    announced = (AnnouncedCall("a", "look_up", arguments, side_effect=False),)
+    await world.store.append(owner.fence, AppendStep(owner.turn_id, 1, assistant("", call), announced, measured(1)))
+    loaded = (await owner.look()).loaded
+    (read,) = await world.store.calls(owner.turn_id)
+    for written in (loaded.log[-1].message.tool_calls[0].arguments, loaded.calls[0].arguments, read.arguments):
+        assert json.dumps(written) == json.dumps(arguments)
 
 
 async def test_a_malformed_call_keeps_what_the_model_wrote(world: World) -> None:
