@@ -159,6 +159,7 @@ class AmqpPublisher:
         except Exception:
             _log.exception("the publisher's thread ends")
         finally:
+            loop.run_until_complete(_end_tasks())
             with self._lock:
                 self._loop = None
                 left, self._inbox = self._inbox, []
@@ -192,3 +193,11 @@ class AmqpPublisher:
     def _end(self) -> None:
         if not self._work.cancelling():  # a second time would cut its leave-taking short
             self._work.cancel()
+
+
+async def _end_tasks() -> None:
+    """What is left when a connection could not be given up: at most the look-up of a host's name."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,6 +16,7 @@ from pika import spec
 from pika.adapters.asyncio_connection import AsyncioConnection
 from pika.adapters.utils.connection_workflow import AMQPConnectorStackTimeout
 from pika.channel import Channel
+from pika.connection import Connection
 from pika.exceptions import (
     AuthenticationError,
     ChannelClosed,
@@ -78,15 +80,9 @@ class Link:
         self._blocked: str | None = None
         self._tag = 0
         self._channel: Channel | None = None
-        self._connection = AsyncioConnection(
-            address.parameters,
-            on_open_callback=self._on_open,
-            on_open_error_callback=self._on_open_error,
-            on_close_callback=self._on_connection_closed,
-            custom_ioloop=loop,
-        )
-        self._connection.add_on_connection_blocked_callback(self._on_blocked)
-        self._connection.add_on_connection_unblocked_callback(self._on_unblocked)
+        self._connection: Connection | None = None
+        self._unwanted = False
+        AsyncioConnection.create_connection([address.parameters], on_done=self._on_opened, custom_ioloop=loop)
 
     @property
     def blocked(self) -> str | None:
@@ -114,12 +110,25 @@ class Link:
 
     async def close(self) -> None:
         """Take leave; cut off after `CLOSE_S`."""
-        if not (self._connection.is_closing or self._connection.is_closed):
+        self._unwanted = True
+        if self._connection is not None and not (self._connection.is_closing or self._connection.is_closed):
             self._connection.close()
         await asyncio.wait([self._closed], timeout=CLOSE_S)
 
-    def _on_open(self, connection: Any) -> None:
-        connection.channel(on_open_callback=self._on_channel_open)
+    def _on_opened(self, result: Connection | BaseException) -> None:
+        if isinstance(result, BaseException):
+            self._lose(result)
+            self._closed.set_result(None)
+            return
+        self._connection = result
+        result.add_on_close_callback(self._on_connection_closed)
+        result.add_on_connection_blocked_callback(self._on_blocked)
+        result.add_on_connection_unblocked_callback(self._on_unblocked)
+        if self._unwanted:
+            # Not earlier: pika 1.4 stumbles over a connection that is closed, or given up, while it is made.
+            result.close()
+        else:
+            result.channel(on_open_callback=self._on_channel_open)
 
     def _on_channel_open(self, channel: Channel) -> None:
         self._channel = channel
@@ -131,17 +140,13 @@ class Link:
         if not self._ready.done():
             self._ready.set_result(None)
 
-    def _on_open_error(self, connection: Any, error: BaseException) -> None:
-        self._lose(error)
-        self._end(self._closed)
-
     def _on_connection_closed(self, connection: Any, error: BaseException) -> None:
         self._lose(error)
-        self._end(self._closed)
+        self._closed.set_result(None)
 
     def _on_channel_closed(self, channel: Channel, error: BaseException) -> None:
         self._lose(error)
-        if self._connection.is_open:
+        if self._connection is not None and self._connection.is_open:
             self._connection.close()
 
     def _lose(self, error: BaseException) -> None:
@@ -149,12 +154,8 @@ class Link:
         if not self.lost.done():
             self.lost.set_result(Loss(told(error), _blames(error)))
         if not self._ready.done():
-            self._ready.set_exception(Unopened(told(error), final=isinstance(error, _FINAL)))
-
-    @staticmethod
-    def _end(future: asyncio.Future[None]) -> None:
-        if not future.done():
-            future.set_result(None)
+            final = next((it for it in _causes(error) if isinstance(it, _FINAL)), None)
+            self._ready.set_exception(Unopened(told(final or error), final=final is not None))
 
     def _on_confirmation(self, frame: Any) -> None:
         taken = isinstance(frame.method, spec.Basic.Ack)
@@ -201,15 +202,20 @@ def told(error: BaseException) -> str:
         return "it did not answer in time"
     if quoted := _BROKER_S_WORDS.search(str(error)):
         return quoted["said"]
-    if within := _within(error):
-        return told(within)
+    *_, cause = _causes(error)
+    if cause is not error:
+        return told(cause)
     if isinstance(error, IncompatibleProtocolError):
         return "it does not speak AMQP 0-9-1"
     said = error.strerror if isinstance(error, OSError) else str(error)
     return said or type(error).__name__
 
 
-def _within(error: BaseException) -> BaseException | None:
-    several = getattr(error, "exceptions", ())
-    held = [*several[-1:], getattr(error, "exception", None), *error.args]
-    return next((it for it in held if isinstance(it, BaseException)), None)
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """What pika has wrapped into the error: one for each address that was tried, in their order."""
+    held = [*getattr(error, "exceptions", ()), getattr(error, "exception", None), *error.args]
+    within = [it for it in held if isinstance(it, BaseException)]
+    if not within:
+        yield error
+    for it in within:
+        yield from _causes(it)

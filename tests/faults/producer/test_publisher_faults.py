@@ -303,6 +303,20 @@ async def test_closing_while_the_broker_is_away_ends_at_once_what_waits(url, pub
     assert not error.may_have_arrived
 
 
+@pytest.mark.parametrize("comes_to_itself", [True, False])
+async def test_closing_while_the_connection_is_made_is_quiet(url, publishers, caplog, comes_to_itself):
+    async with wire(url) as line:
+        line.hold_answers()
+        publisher = open_publisher(publishers, line.url)
+        publisher.start()
+        await until(lambda: line.connections == 1, "the connection")
+        closing = asyncio.create_task(asyncio.to_thread(publisher.close))
+        if comes_to_itself:
+            line.let_go()
+        await closing
+    assert [it for it in caplog.records if it.name.startswith(("asyncio", "insika"))] == []
+
+
 async def test_a_publisher_may_be_closed_from_the_callback_of_its_last_message(url, publishers):
     publisher = open_publisher(publishers, url)
     closed = threading.Event()
