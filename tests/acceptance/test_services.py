@@ -95,11 +95,11 @@ def until(holds) -> None:
         time.sleep(0.05)
 
 
-def publish(url: str, text: str) -> None:
+def publish(url: str, text: str, kind: str) -> None:
     with pika.BlockingConnection(pika.URLParameters(url)) as connection:
         channel = connection.channel()
         channel.confirm_delivery()
-        channel.queue_declare(QUEUE, durable=True, arguments={"x-queue-type": "quorum"})
+        channel.queue_declare(QUEUE, durable=True, arguments={"x-queue-type": kind})
         channel.basic_publish("", QUEUE, text.encode(), pika.BasicProperties(delivery_mode=2), mandatory=True)
 
 
@@ -109,11 +109,11 @@ def published(url: str) -> str | None:
         return body and body.decode()
 
 
-def write(text: str, postgres: str, amqp: str, redis_url: str) -> None:
+def write(text: str, postgres: str, amqp: str, redis_url: str, *, kind: str) -> None:
     with psycopg.connect(postgres) as connection:
         connection.execute("CREATE TABLE kept (text text)")
         connection.execute("INSERT INTO kept VALUES (%s)", [text])
-    publish(amqp, text)
+    publish(amqp, text, kind)
     with redis.Redis.from_url(redis_url) as client:
         client.set("kept", text)
 
@@ -142,7 +142,7 @@ def test_up_env_down_and_what_died_in_between_comes_back_with_its_data(clone):
         *("INSIKA_DATABASE_URL", "INSIKA_AMQP_URL", "INSIKA_REDIS_URL"),
         *("INSIKA_TEST_POSTGRES_URL", "INSIKA_TEST_AMQP_URL", "INSIKA_TEST_REDIS_URL"),
     }
-    write("before", *urls(environment))
+    write("before", *urls(environment), kind="classic")
     assert "up already" in clone.run("up")
 
     [data] = clone.data()
@@ -222,7 +222,7 @@ def test_a_server_comes_back_with_its_data_and_the_others_stay(services, name, h
         connection.execute("DROP TABLE IF EXISTS kept")
     services.rabbitmq.console.empty_vhost("again")
     everything = (everything[0], services.rabbitmq.url_of("again"), everything[2])
-    write(how, *everything)
+    write(how, *everything, kind="quorum")
     getattr(server, how)()
     assert not server.running
     server.start()
