@@ -17,8 +17,10 @@ from insika.storage.port import StoreUnavailable
 from insika.storage.sqlite.database import Database
 from insika.storage.sqlite.schema import migrate, pending_migrations
 from insika.storage.sqlite.store import SqliteStore
+from tests.table_guards import ALLOWED, ONE_OF_EACH, REFUSED, in_dialect
 
 NOW = ManualClock().now
+_DIALECT = {"now": "0", "yes": "1"}
 EXPECTED = Path(__file__).with_name("expected_schema.sql")
 
 
@@ -149,65 +151,16 @@ def tables(tmp_path: Path) -> sqlite3.Connection:
     migrate(tmp_path / "insika.db", NOW)
     connection = sqlite3.connect(tmp_path / "insika.db", isolation_level=None)
     connection.execute("PRAGMA foreign_keys = ON")
-    connection.executescript(Path(__file__).with_name("one_of_each.sql").read_text(encoding="utf-8"))
+    connection.executescript(in_dialect(ONE_OF_EACH, **_DIALECT))
     return connection
 
 
-_MESSAGE = "INSERT INTO messages (session_id, seq, turn_id, epoch, step, role, content, tool_call_id, batch_open, at)"
-_REFUSED = {
-    "a lease without an end": "UPDATE sessions SET lease_id = 'x'",
-    "fewer than none waiting": "UPDATE sessions SET waiting = -1",
-    "open calls without a turn": "UPDATE sessions SET open_calls = 1",
-    "steers without a turn": "UPDATE sessions SET turn_key = 'k'",
-    "a merging turn without its key": "UPDATE sessions SET merge_turn = 'x'",
-    "an unknown turn state": "UPDATE turns SET state = 'lost' WHERE id = 'queued'",
-    "a turn that leaves its end": "UPDATE turns SET state = 'running', ended_at = NULL WHERE id = 'ended'",
-    "a turn that ends twice": "UPDATE turns SET state = 'failed' WHERE id = 'ended'",
-    "a turn that returns to the queue": "UPDATE turns SET state = 'queued' WHERE id = 'running'",
-    "two turns at a time": "UPDATE turns SET state = 'running', started_at = 0 WHERE id = 'queued'",
-    "an end without its time": "UPDATE turns SET state = 'failed' WHERE id = 'running'",
-    "consumed by nobody": "UPDATE mailbox SET ended = 'turn' WHERE position = 1",
-    "consumed twice": "UPDATE mailbox SET ended = 'turn', consumed_by = 'queued' WHERE position = 2",
-    "a person's message as control": "UPDATE mailbox SET ended = 'control' WHERE position = 1",
-    "a waiting message deleted": "DELETE FROM mailbox WHERE position = 1",
-    "a call started twice": "UPDATE tool_calls SET state = 'started' WHERE call_id = 'a'",
-    "a call that goes back": "UPDATE tool_calls SET state = 'announced' WHERE call_id = 'a'",
-    "a call that ends twice": "UPDATE tool_calls SET state = 'unknown' WHERE call_id = 'b'",
-    "done without a result": "UPDATE tool_calls SET state = 'done' WHERE call_id = 'a'",
-    "a message changed": "UPDATE messages SET content = 'x' WHERE seq = 1",
-    "a message deleted": "DELETE FROM messages WHERE seq = 2",
-    "a gap in the log": f"{_MESSAGE} VALUES (1, 4, 'running', 1, 1, 'tool', 'x', 'a', 1, 0)",
-    "a user message in a batch": f"{_MESSAGE} VALUES (1, 3, 'running', 1, 1, 'user', 'x', NULL, 0, 0)",
-    "a result too few": f"{_MESSAGE} VALUES (1, 3, 'running', 1, 1, 'tool', 'x', 'a', 0, 0)",
-    "a result without its call": f"{_MESSAGE} VALUES (1, 3, 'running', 1, 1, 'tool', 'x', 'unknown', 1, 0)",
-    "a result first of all": f"{_MESSAGE} VALUES (1, 1, 'running', 1, 1, 'tool', 'x', 'a', 1, 0)",
-    "measured twice": "UPDATE model_calls SET state = 'measured', input = 9",
-    "a revision changed": "UPDATE profiles SET data = '[]'",
-    "delivered, and then not": "UPDATE outbox SET state = 'uncertain' WHERE id = 'delivered'",
-    "uncertain, and sent by itself": "UPDATE outbox SET state = 'pending' WHERE id = 'uncertain'",
-    "delivered without a claim": "UPDATE outbox SET state = 'delivered' WHERE id = 'pending'",
-    "delivering without a claim": "UPDATE outbox SET state = 'delivering' WHERE id = 'pending'",
-    "attempts forgotten": "UPDATE outbox SET attempts = 0 WHERE id = 'uncertain'",
-    "sent to somebody else": "UPDATE outbox SET url = 'v' WHERE id = 'pending'",
-    "two at one place of a lane": "UPDATE outbox SET lane_pos = 1 WHERE id = 'pending'",
-}
-
-
-@pytest.mark.parametrize("what", _REFUSED)
+@pytest.mark.parametrize("what", REFUSED)
 def test_the_tables_refuse(tables: sqlite3.Connection, what: str) -> None:
     with pytest.raises(sqlite3.IntegrityError):
-        tables.execute(_REFUSED[what])
+        tables.execute(in_dialect(REFUSED[what], **_DIALECT))
 
 
-_ALLOWED = {
-    "the next result": f"{_MESSAGE} VALUES (1, 3, 'running', 1, 1, 'tool', 'x', 'a', 1, 0)",
-    "an end with its time": "UPDATE turns SET state = 'failed', ended_at = 1 WHERE id = 'running'",
-    "a message withdrawn": "UPDATE mailbox SET ended = 'withdrawn' WHERE position = 1",
-    "a resend": "UPDATE outbox SET state = 'pending', resends = resends + 1 WHERE id = 'uncertain'",
-    "a late yes": "UPDATE outbox SET state = 'delivered' WHERE id = 'uncertain'",
-}
-
-
-@pytest.mark.parametrize("what", _ALLOWED)
+@pytest.mark.parametrize("what", ALLOWED)
 def test_the_tables_allow(tables: sqlite3.Connection, what: str) -> None:
-    assert tables.execute(_ALLOWED[what]).rowcount == 1
+    assert tables.execute(in_dialect(ALLOWED[what], **_DIALECT)).rowcount == 1
