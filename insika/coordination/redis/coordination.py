@@ -37,16 +37,15 @@ class RedisCoordination:
 
     async def aclose(self) -> None:
         """Send what is waiting, as far as Redis takes it within `CLOSE_S` seconds, and end all subscriptions. It takes
-        at most about twice that, whatever Redis does."""
+        at most about three times that, whatever Redis does."""
         self.events.reader.close()
         self.events.sender.end()
         self.signals.sender.end()
         if self._sending:
             await asyncio.wait(self._sending, timeout=CLOSE_S)
-        tasks = [*self._sending, *self._receiving]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+            for task in (*self._sending, *self._receiving):
+                task.cancel()
+            await asyncio.wait([*self._sending, *self._receiving], timeout=CLOSE_S)
         self.health.close()
         try:
             async with asyncio.timeout(CLOSE_S):

@@ -62,7 +62,7 @@ class StoredEvents:
 
     async def _run(self, batch: int, events: Sequence[bytes]) -> int:
         async with asyncio.timeout(ANSWER_S):
-            args = [self._keep, batch, self._known, *events]
+            args: list[int | bytes] = [self._keep, batch, self._known, *events]
             return int(await self._append(keys=[self._key, self._sent], args=args))
 
     def _entries(self, found: Found) -> list[Entry]:
