@@ -45,7 +45,7 @@ def amqp_url() -> Iterator[str]:
     """A virtual host of this process alone."""
     base = _given("INSIKA_TEST_AMQP_URL")
     name = f"insika-test-{uuid.uuid4().hex[:12]}"
-    console = _console(base)
+    console = console_of(base)
     console.add_vhost(name)
     yield _at(base, name)
     console.remove_vhost(name)
@@ -54,7 +54,7 @@ def amqp_url() -> Iterator[str]:
 @pytest.fixture
 def clean_amqp_url(amqp_url: str) -> str:
     """The same virtual host with nothing in it and nobody connected to it."""
-    _console(amqp_url).empty_vhost(urlsplit(amqp_url).path[1:])
+    console_of(amqp_url).empty_vhost(urlsplit(amqp_url).path[1:])
     return amqp_url
 
 
@@ -105,7 +105,7 @@ def _on_postgres(base: str, statement: sql.Composed) -> None:
         connection.execute(statement)
 
 
-def _console(amqp_url: str) -> RabbitConsole:
+def console_of(amqp_url: str) -> RabbitConsole:
     """Over AMQP, virtual hosts can neither be made nor emptied."""
     _, node = _started_here(amqp_url, "rabbitmq")
     return RabbitConsole(node["node"], node["cookie"], node["epmd_port"])
