@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import postgres_here, sqlite_here
+from tests.outbox_world import OutboxWorld, postgres_outbox, sqlite_outbox
 from tests.store_world import World
 
 
@@ -34,3 +35,11 @@ async def postgres_world(migrated_postgres_url: str) -> AsyncIterator[World]:
 def world(request: pytest.FixtureRequest) -> World:
     ready: World = request.getfixturevalue(f"{request.param}_world")
     return ready
+
+
+@pytest.fixture(params=["postgres", "sqlite"])
+async def outbox(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[OutboxWorld]:
+    on_postgres = request.param == "postgres"
+    url = request.getfixturevalue("migrated_postgres_url") if on_postgres else ""
+    async with postgres_outbox(url) if on_postgres else sqlite_outbox(tmp_path) as opened:
+        yield opened

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -14,17 +12,9 @@ from insika.storage.port import StoreRefused
 from outbox.message import DeliveryState
 from outbox.states import Delivered, Failed, RetryIn, Uncertain
 from outbox.store import NotResent, Resent
-from tests.outbox_world import OutboxWorld, postgres_outbox, sqlite_outbox
+from tests.outbox_world import OutboxWorld
 
 GRACE_S = 20.0
-
-
-@pytest.fixture(params=["postgres", "sqlite"])
-async def outbox(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[OutboxWorld]:
-    on_postgres = request.param == "postgres"
-    url = request.getfixturevalue("migrated_postgres_url") if on_postgres else ""
-    async with postgres_outbox(url) if on_postgres else sqlite_outbox(tmp_path) as opened:
-        yield opened
 
 
 async def claim(outbox: OutboxWorld):

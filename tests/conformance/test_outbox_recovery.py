@@ -1,21 +1,16 @@
+"""Picking up what a process left behind, over every outbox store."""
+
 from __future__ import annotations
 
 import asyncio
 
-import pytest
 from structlog.testing import capture_logs
 
 from outbox.delivery import Deliverer
 from outbox.message import DeliveryState
 from outbox.recovery import RecoveredDeliveries, recover_deliveries
 from outbox.states import Answered, Unknown
-from tests.outbox_doubles import SECRET, FixedWaits, RecordedEvents, ScriptedPost, open_outbox
-
-
-@pytest.fixture
-def outbox(tmp_path):
-    with open_outbox(tmp_path / "insika.db") as opened:
-        yield opened
+from tests.outbox_doubles import SECRET, FixedWaits, RecordedEvents, ScriptedPost
 
 
 def recovery(outbox, *results):
@@ -26,7 +21,7 @@ def recovery(outbox, *results):
 
 async def leave_behind(outbox, delivery_id, **changes):
     """A row whose process died after its claim."""
-    outbox.add(delivery_id, session=delivery_id, **changes)
+    await outbox.add(delivery_id, session=delivery_id, **changes)
     await outbox.store.claim(20.0)
     outbox.clock.advance(60)
 
@@ -34,7 +29,7 @@ async def leave_behind(outbox, delivery_id, **changes):
 async def test_what_was_left_is_told_and_what_is_due_is_sent(outbox):
     await leave_behind(outbox, "left")
     for name in "abc":
-        outbox.add(name, session=name)
+        await outbox.add(name, session=name)
     recovering, events, post = recovery(outbox, Answered(200), Answered(503), Unknown("timeout"))
     with capture_logs() as logs:
         assert await recovering == RecoveredDeliveries(sent=1, uncertain=2, pending=1, sending=0)
@@ -55,7 +50,7 @@ async def test_with_nothing_to_do_it_says_so(outbox):
 
 
 async def test_a_claim_that_still_runs_is_left_alone(outbox):
-    outbox.add("d1")
+    await outbox.add("d1")
     await outbox.store.claim(20.0)
     recovering, _, _ = recovery(outbox)
     assert await recovering == RecoveredDeliveries(0, 0, 0, 1)
@@ -73,7 +68,7 @@ async def test_at_least_once_is_sent_again_by_the_recovery_that_finds_it(outbox)
 async def test_twice_at_once_sends_and_tells_each_thing_once(outbox):
     await leave_behind(outbox, "left")
     for number in range(20):
-        outbox.add(f"d{number}", session=f"s{number % 5}")
+        await outbox.add(f"d{number}", session=f"s{number % 5}")
     first, first_events, first_post = recovery(outbox, *[Answered(200)] * 20)
     second, second_events, second_post = recovery(outbox, *[Answered(200)] * 20)
     one, two = await asyncio.gather(first, second)
