@@ -251,3 +251,34 @@ async def test_text_that_is_no_unicode_is_refused_and_harms_nobody_else(world: W
     assert [isinstance(outcome, ValueError) for outcome in outcomes] == [False, True, False]
     assert await world.store.session("b") is None
     assert {row.name for row in await world.store.sessions()} == {"a", "c"}
+
+
+async def test_a_job_that_arrives_many_times_at_once_is_accepted_once(world: World) -> None:
+    said = await asyncio.gather(*(world.say("hello", job_id="j") for _ in range(20)))
+    assert sorted(accepted.verdict for accepted in said) == [Verdict.ACCEPTED, *[Verdict.DUPLICATE] * 19]
+    assert {(accepted.turn_id, accepted.position) for accepted in said} == {(said[0].turn_id, 1)}
+    assert (await world.session()).waiting == 1
+
+
+async def test_a_job_that_has_its_place_is_never_refused_for_want_of_one(world: World) -> None:
+    for n in range(10):
+        said = await asyncio.gather(*(world.say("hello", session=f"s{n}", job_id="j", mailbox_max=1) for _ in range(6)))
+        assert {accepted.verdict for accepted in said} == {Verdict.ACCEPTED, Verdict.DUPLICATE}
+    assert await world.store.rejected_jobs() == ()
+
+
+async def test_a_first_job_for_a_mailbox_without_room_is_rejected(world: World) -> None:
+    refused = await world.say("hello", mailbox_max=0)
+    assert (refused.verdict, refused.field) == (Verdict.REJECTED, None)
+    session = await world.session()
+    assert (session.mail_seq, session.waiting, session.due_at) == (0, 0, NEVER)
+    assert (await world.say("hello")).verdict is Verdict.ACCEPTED
+
+
+async def test_vars_may_hold_anything_and_only_what_is_asked_is_cleared(world: World) -> None:
+    kept = {"name": "Ada", "address": {"city": None, "lines": [None, 1.5, "x"]}, "thinking": "low", "n": 2**60}
+    await world.say(session_vars=kept)
+    assert (await world.session()).vars == kept
+    await world.say(var_updates={"thinking": None})
+    del kept["thinking"]
+    assert (await world.session()).vars == kept

@@ -476,3 +476,20 @@ async def test_the_conversation_is_valid_at_every_instant(world: World) -> None:
     await owner.fail(done(0, "last", state=CallState.UNKNOWN), step=4)
     await check()
     assert_valid_conversation(await world.store.messages(said.session_id))
+
+
+async def test_what_the_model_announced_comes_back_in_the_order_in_which_it_was_said(world: World) -> None:
+    """The next request repeats it, and must begin with the same bytes."""
+    arguments = {"zip": "1010", "count": 1.0, "address": {"street": "é\x01\t", "city": None, "b": [], "a": {}}}
+    said = await world.say()
+    owner = await world.own(said.session_id)
+    await owner.start()
+    call = ToolCall("c", "look_up", arguments)
+    announced = (AnnouncedCall("c", "look_up", arguments, side_effect=False),)
+    step = AppendStep(owner.turn_id, 1, assistant("", call), announced, measured(1))
+    assert await world.store.append(owner.fence, step) is not None
+    await owner.look()
+    assert json.dumps(owner.loaded.log[-1].message.tool_calls[0].arguments) == json.dumps(arguments)
+    assert json.dumps(owner.loaded.calls[0].arguments) == json.dumps(arguments)
+    (stored,) = await world.store.calls(owner.turn_id)
+    assert json.dumps(stored.arguments) == json.dumps(arguments)
