@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from insika.storage.json_text import to_json
 from insika.storage.port import StoreRefused
 from insika.storage.rows import Revision
 from insika.storage.sqlite import mapping
@@ -21,12 +22,12 @@ _OPERATOR = "operator"
 def apply_profile(
     connection: sqlite3.Connection, name: str, revision: str, data: Mapping[str, Any], source: str
 ) -> bool:
-    stored = {"revision": revision, "name": name, "data": mapping.to_json(data)}
+    stored = {"revision": revision, "name": name, "data": to_json(data)}
     return _apply(connection, "profile", stored, source)
 
 
 def apply_settings(connection: sqlite3.Connection, revision: str, data: Mapping[str, Any], source: str) -> bool:
-    return _apply(connection, "settings", {"revision": revision, "name": "", "data": mapping.to_json(data)}, source)
+    return _apply(connection, "settings", {"revision": revision, "name": "", "data": to_json(data)}, source)
 
 
 def current_profiles(connection: sqlite3.Connection) -> Sequence[Revision]:

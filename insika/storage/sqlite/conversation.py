@@ -9,8 +9,8 @@ import sqlite3
 from collections.abc import Sequence
 
 from insika.messages import Message, Role
+from insika.storage.json_text import tool_calls_json
 from insika.storage.operations import CallResult
-from insika.storage.sqlite.mapping import tool_calls_json
 from insika.storage.sqlite.queries import sql
 
 

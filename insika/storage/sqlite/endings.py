@@ -11,12 +11,12 @@ import sqlite3
 from collections.abc import Sequence
 
 from insika.messages import NO_USAGE, assistant
+from insika.storage.json_text import to_json
 from insika.storage.operations import CommitTurn, EndTurn, FailQueued, Fence, NewDelivery, Seen, SettleMail
 from insika.storage.rows import Committed, Ended
 from insika.storage.sqlite import mailbox, model_calls
 from insika.storage.sqlite.conversation import Tail, last_batch
 from insika.storage.sqlite.group import Undo
-from insika.storage.sqlite.mapping import to_json
 from insika.storage.sqlite.queries import sql
 from insika.storage.sqlite.times import to_micros
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from insika.storage.json_text import to_json
 from insika.storage.operations import AcceptJob
 from insika.storage.rows import TERMINAL, Accepted, RejectedJob, TurnState, Verdict
 from insika.storage.sqlite import mapping
@@ -50,7 +51,7 @@ def accept(connection: sqlite3.Connection, job: AcceptJob) -> Accepted:
     row = connection.execute(sql("intake/find_session"), names).fetchone()
     if row is None:
         session_vars = _merged(job.session_vars, job.var_updates)
-        values = {"tenant": job.tenant, "session": job.session, "vars": mapping.to_json(session_vars)}
+        values = {"tenant": job.tenant, "session": job.session, "vars": to_json(session_vars)}
         (session_id,) = connection.execute(sql("intake/insert_session"), values).fetchone()
         return _place(connection, job, _Session(session_id), session_vars)
     *columns, vars_json, digest, position, turn_id, fresh = row
@@ -82,7 +83,7 @@ def cancel(connection: sqlite3.Connection, turn_id: str, request_id: str) -> Acc
 
 
 def reject(connection: sqlite3.Connection, raw: bytes, error: Mapping[str, Any], source: str) -> int:
-    values = {"source": source, "raw": raw, "error": mapping.to_json(error)}
+    values = {"source": source, "raw": raw, "error": to_json(error)}
     number: int = connection.execute(sql("intake/insert_rejected"), values).fetchone()[0]
     return number
 
@@ -117,7 +118,7 @@ def _place(
         "merge_turn": decision.merge_turn,
         "merge_key": decision.merge_key,
         "waits_ms": decision.waits_ms,
-        "vars": mapping.to_json(session_vars),
+        "vars": to_json(session_vars),
     }
     connection.execute(sql("intake/place_job"), placed)
     connection.execute(sql("intake/remember_id"), (session.id, job.job_id, 0, job.digest, position, turn_id))

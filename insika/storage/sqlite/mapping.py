@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from insika.messages import Message, Role, ToolCall, Usage
@@ -25,19 +24,6 @@ from insika.storage.rows import (
 from insika.storage.sqlite.times import from_micros, from_micros_or_none
 
 Row = tuple[Any, ...]
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"{type(value).__name__} cannot be stored as JSON")
-
-
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain).encode
-
-
-def to_json(value: Mapping[str, Any] | Sequence[Any]) -> str:
-    return _encode(value) if value else ("{}" if isinstance(value, Mapping) else "[]")
 
 
 def from_json(text: str) -> Any:
@@ -160,17 +146,6 @@ def log_entry(row: Row) -> LogEntry:
     calls = () if tool_calls is None else tuple(ToolCall(**call) for call in json.loads(tool_calls))
     message = Message(Role(role), content, calls, tool_call_id, bool(is_error))
     return LogEntry(seq, turn_id, epoch, step, message, position)
-
-
-def tool_calls_json(calls: Sequence[ToolCall]) -> str:
-    return _encode(
-        [
-            {"id": call.id, "name": call.name, "arguments": call.arguments}
-            if call.malformed is None
-            else {"id": call.id, "name": call.name, "malformed": call.malformed}
-            for call in calls
-        ]
-    )
 
 
 def rejected_job(row: Row) -> RejectedJob:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import sqlite3
 
 from insika.messages import Usage
+from insika.storage.json_text import to_json
 from insika.storage.operations import AppendStep, CallResult, CrossBoundary, Fence, ModelCallKey, Seen, StartTurn
 from insika.storage.port import StoreRefused
 from insika.storage.rows import CallStart, Ended
 from insika.storage.sqlite import mailbox, model_calls
 from insika.storage.sqlite.conversation import Tail, record
 from insika.storage.sqlite.group import Undo
-from insika.storage.sqlite.mapping import to_json
 from insika.storage.sqlite.queries import sql
 
 
