@@ -99,7 +99,9 @@ def test_a_paused_one_runs_and_can_be_stopped(listener):
     assert not listener.running
 
 
-def test_a_port_that_is_taken_is_chosen_anew(listener, monkeypatch):
+@pytest.mark.parametrize("program", [LISTENER, f"import sys; sys.stderr = None\n{LISTENER}"], ids=["told", "untold"])
+def test_a_port_that_is_taken_is_chosen_anew(listener, monkeypatch, program):
+    listener.program = program
     with socket.create_server((LOOPBACK, 0)) as taken:
         choices = iter([taken.getsockname()[1], taken.getsockname()[1]])
         chosen = server_module.free_ports
