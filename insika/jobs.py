@@ -102,6 +102,19 @@ def parse_job(raw: bytes | str | Mapping[str, Any]) -> TurnJob:
     return TurnJob(**{"recipient": read.session, **given})
 
 
+def session_named(raw: bytes) -> tuple[str, str] | None:
+    """Tenant and session of a job, without reading more of it: two jobs of which this is equal must keep their order.
+    None where it names none; such a job cannot be accepted."""
+    try:
+        document = _document(raw)
+    except InvalidJob:
+        return None
+    if not isinstance(document, Mapping):
+        return None
+    tenant, session = document.get("tenant") or "", document.get("session")
+    return (tenant, session) if isinstance(tenant, str) and isinstance(session, str) else None
+
+
 def digest(job: TurnJob) -> str:
     """SHA-256 of the text, in hex: two jobs with the same id are the same job when this is equal too."""
     return hashlib.sha256(job.text.encode()).hexdigest()

@@ -8,8 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -19,6 +19,7 @@ import pika
 
 from actors.broker.consuming import Consuming
 from actors.broker.gate import Gate
+from actors.broker.handing_back import HandBack
 from actors.broker.messages import Delivery
 from actors.broker.preflight import require_broker
 from actors.broker.topology import TURNS
@@ -209,10 +210,14 @@ class ListActors:
         self.dead: list[Delivery] = []
         self._before = before
 
-    def accept_turn(self, delivery: Delivery) -> None:
-        self.begun.append(delivery)
-        self._before(delivery)
-        self.handled.append(delivery.body.decode())
+    def accept_turn(self, deliveries: Sequence[Delivery]) -> None:
+        for place, delivery in enumerate(deliveries):
+            self.begun.append(delivery)
+            try:
+                self._before(delivery)
+            except Exception as error:
+                raise HandBack(type(error).__name__, dealt=frozenset(range(place))) from error
+            self.handled.append(delivery.body.decode())
 
     def keep_dead(self, delivery: Delivery) -> None:
         self.dead.append(delivery)
@@ -231,3 +236,19 @@ def reading(*consumings: Consuming) -> Iterator[None]:
     finally:
         for consuming in consumings:
             consuming.stop(10)
+
+
+@asynccontextmanager
+async def reading_beside_the_loop(*consumings: Consuming) -> AsyncIterator[None]:
+    """For tests whose loop is part of what happens."""
+    for consuming in consumings:
+        consuming.start()
+    try:
+        yield
+    finally:
+        for consuming in consumings:
+            await asyncio.to_thread(consuming.stop, 10)
+
+
+async def until_beside_the_loop(ready: Callable[[], object], what: str = "it") -> None:
+    await asyncio.to_thread(until, ready, what)

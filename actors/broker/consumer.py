@@ -13,8 +13,9 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import structlog
 from dramatiq.broker import Consumer, MessageProxy
@@ -38,15 +39,20 @@ _log = structlog.get_logger("insika.broker")
 class Line:
     """How one queue is read.
 
-    `read` makes the message for the actor of what arrived, or raises Unreadable for what is to be dropped; it is given
-    what settles it before its time. `at_once`: messages that may be with actors at the same time; 1 keeps the order.
+    `read` makes of what arrived what the actor is to be given, or raises Unreadable for what is to be dropped; it is
+    itself given what settles it before its time. `build` makes the actor's message of up to `batch` of these, in the
+    queue's order; one of which `alone` is true is a batch of its own. `at_once`: batches that may be with actors at the
+    same time; 1 keeps the order.
     `prefetch`: unsettled messages in this process, at least `at_once`. `linger_s`: how long a closed gate may stay
     closed before what was fetched is given back, so that one that opens and closes many times a second costs nothing.
     """
 
     queue: str
-    read: Callable[[Arrived, Callable[[], bool]], BuiltMessage]
+    read: Callable[[Arrived, Callable[[], bool]], Any]
+    build: Callable[[Sequence[Any]], BuiltMessage]
     gate: Gate
+    batch: int = 1
+    alone: Callable[[Any], bool] = lambda read: False
     at_once: int = 1
     prefetch: int = 1
     linger_s: float = 0.0
@@ -54,11 +60,13 @@ class Line:
 
 @dataclass(slots=True)
 class Receipt:
-    """What became of one message that was handed out. Written by the actor's thread, before it ends."""
+    """What became of a batch that was handed out. Written by the actor's thread, before it ends. `dealt`: of one that
+    was given back, the places of those that are dealt with all the same."""
 
     subscription: Subscription
-    tag: int
+    tags: list[int]
     given_back: bool = False
+    dealt: frozenset[int] = frozenset()
     settled: bool = False
 
     @property
@@ -163,11 +171,18 @@ class QueueConsumer(Consumer):
                 if receipt.stale:
                     continue
                 if receipt.given_back:
+                    for place in receipt.dealt:
+                        receipt.subscription.settle(receipt.tags[place])
                     self._returning = True
+                elif asked.known is None and self._line.at_once == 1:
+                    receipt.subscription.settle_up_to(
+                        receipt.tags[-1]
+                    )  # nothing before this batch is in anybody's hands
                 elif asked.known is None:
-                    receipt.subscription.settle(receipt.tag)
+                    for tag in receipt.tags:
+                        receipt.subscription.settle(tag)
                 else:
-                    receipt.subscription.settle_surely(receipt.tag)
+                    receipt.subscription.settle_surely(receipt.tags[0])
                     asked.sure = True
             finally:
                 if asked.known is not None:
@@ -206,19 +221,35 @@ class QueueConsumer(Consumer):
 
     def _hand_out(self) -> TakenMessage | None:
         subscription = self._subscription
-        while subscription is not None and self._wanted and subscription.arrived and self._in_hand < self._line.at_once:
-            arrived = subscription.arrived.popleft()
-            receipt = Receipt(subscription, arrived.method.delivery_tag)
+        if subscription is None or not self._wanted or self._in_hand >= self._line.at_once:
+            return None
+        receipt = Receipt(subscription, [])
+        batch = self._batch(subscription, receipt)
+        if not batch:
+            return None
+        with self._lock:
+            self._in_hand += 1
+        return TakenMessage(self._line.build(batch), receipt)
+
+    def _batch(self, subscription: Subscription, receipt: Receipt) -> list[Any]:
+        line, batch = self._line, list[Any]()
+        while subscription.arrived and len(batch) < line.batch:
+            arrived = subscription.arrived[0]
             try:
-                message = self._line.read(arrived, functools.partial(self._settle_now, receipt))
+                read = line.read(arrived, functools.partial(self._settle_now, receipt))
             except Unreadable:
-                _log.warning("hint dropped that says nothing", queue=self._line.queue, bytes=len(arrived.body))
-                subscription.settle(receipt.tag)
+                _log.warning("hint dropped that says nothing", queue=line.queue, bytes=len(arrived.body))
+                subscription.arrived.popleft()
+                subscription.settle(arrived.method.delivery_tag)
                 continue
-            with self._lock:
-                self._in_hand += 1
-            return TakenMessage(message, receipt)
-        return None
+            if line.alone(read) and batch:
+                break
+            subscription.arrived.popleft()
+            receipt.tags.append(arrived.method.delivery_tag)
+            batch.append(read)
+            if line.alone(read):
+                break
+        return batch
 
     def _give_back(self) -> None:
         subscription, self._subscription = self._subscription, None

@@ -34,7 +34,7 @@ from actors.broker.messages import (
     DELIVER,
     KEEP_DEAD,
     WAKE_SESSION,
-    BuiltMessage,
+    Delivery,
     built,
     read_delivery,
     read_session_id,
@@ -45,9 +45,13 @@ from actors.broker.turn_actors import TurnActors
 from actors.environment import QueueType
 from insika.producer.address import broker_address
 
-TURNS_PREFETCH = 32
+TURNS_BATCH = 16
+"""Jobs that are taken together: those of different sessions at once, those of one session one after the other."""
+TURNS_PREFETCH = 2 * TURNS_BATCH
 """Hides the way to the broker behind the store's answer. Each may be as large as the broker allows, and each counts a
 delivery when the connection is lost."""
+DELIVERY_HINTS = 32
+"""One look at what is due answers all of them."""
 LINGER_S = 0.05
 _POLL_MS = 200
 """How long threads of dramatiq sleep before they see that they are to end."""
@@ -78,9 +82,20 @@ class Consuming:
     @classmethod
     def of_turns(cls, amqp_url: str, queue_type: QueueType, actors: TurnActors, gate: Gate) -> Self:
         """Jobs, in order, and beside them what RabbitMQ itself took off their queue. `gate` is for both."""
-        turns = Line(TURNS, _reads(ACCEPT_TURN, TURNS), gate, prefetch=TURNS_PREFETCH)
-        dead = Line(DEAD, _reads(KEEP_DEAD, DEAD), gate)
-        lines = {ACCEPT_TURN: (turns, actors.accept_turn), KEEP_DEAD: (dead, actors.keep_dead)}
+        turns = Line(
+            TURNS,
+            _read_delivery,
+            lambda batch: built(TURNS, ACCEPT_TURN, batch),
+            gate,
+            batch=TURNS_BATCH,
+            alone=_is_suspect,
+            prefetch=TURNS_PREFETCH,
+        )
+        dead = Line(DEAD, _read_delivery, lambda batch: built(DEAD, KEEP_DEAD, *batch), gate)
+        lines: dict[str, tuple[Line, Callable[..., None]]] = {
+            ACCEPT_TURN: (turns, actors.accept_turn),
+            KEEP_DEAD: (dead, actors.keep_dead),
+        }
         return cls(amqp_url, queue_type, lines, threads=1, name="insika ingress")
 
     @classmethod
@@ -88,13 +103,29 @@ class Consuming:
         cls, amqp_url: str, queue_type: QueueType, wake: Callable[[int], None], gate: Gate, *, threads: int
     ) -> Self:
         """Hints that a session has work, for `wake(session_id)`, which runs on up to `threads` threads at once."""
-        line = Line(SESSIONS, _session_hint, gate, at_once=threads, prefetch=threads, linger_s=LINGER_S)
+        line = Line(
+            SESSIONS,
+            lambda arrived, settle_now: read_session_id(arrived.body),
+            lambda batch: built(SESSIONS, WAKE_SESSION, *batch),
+            gate,
+            at_once=threads,
+            prefetch=threads,
+            linger_s=LINGER_S,
+        )
         return cls(amqp_url, queue_type, {WAKE_SESSION: (line, wake)}, threads=threads, name="insika worker")
 
     @classmethod
     def of_deliveries(cls, amqp_url: str, queue_type: QueueType, deliver: Callable[[], None], gate: Gate) -> Self:
         """Hints that something is to be delivered."""
-        line = Line(OUTBOX, _delivery_hint, gate, prefetch=8, linger_s=LINGER_S)
+        line = Line(
+            OUTBOX,
+            lambda arrived, settle_now: None,
+            lambda batch: built(OUTBOX, DELIVER),
+            gate,
+            batch=DELIVERY_HINTS,
+            prefetch=DELIVERY_HINTS,
+            linger_s=LINGER_S,
+        )
         return cls(amqp_url, queue_type, {DELIVER: (line, deliver)}, threads=1, name="insika outbox")
 
     def start(self) -> None:
@@ -111,17 +142,9 @@ class Consuming:
         self._broker.close()
 
 
-def _reads(actor: str, queue: str) -> Callable[[Arrived, Callable[[], bool]], BuiltMessage]:
-    def read(arrived: Arrived, settle_now: Callable[[], bool]) -> BuiltMessage:
-        delivery = read_delivery(arrived.method, arrived.properties, arrived.body, settle_now)
-        return built(queue, actor, delivery)
-
-    return read
+def _read_delivery(arrived: Arrived, settle_now: Callable[[], bool]) -> Delivery:
+    return read_delivery(arrived.method, arrived.properties, arrived.body, settle_now)
 
 
-def _session_hint(arrived: Arrived, settle_now: Callable[[], bool]) -> BuiltMessage:
-    return built(SESSIONS, WAKE_SESSION, read_session_id(arrived.body))
-
-
-def _delivery_hint(arrived: Arrived, settle_now: Callable[[], bool]) -> BuiltMessage:
-    return built(OUTBOX, DELIVER)
+def _is_suspect(delivery: Delivery) -> bool:
+    return delivery.is_suspect

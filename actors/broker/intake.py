@@ -6,7 +6,8 @@ When it raises HandBack, the message goes back to its place. There is no third w
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 import structlog
@@ -17,6 +18,7 @@ from actors.broker.outage import Outage
 from actors.broker.topology import TURNS
 from actors.ingress import Ingress
 from insika.errors import InvalidJob
+from insika.jobs import session_named
 from insika.storage.port import IntakeStore, StoreUnavailable
 
 T = TypeVar("T")
@@ -33,6 +35,29 @@ class Intake:
         self._ingress = ingress
         self._store = store
         self.outage = outage
+
+    async def take_all(self, deliveries: Sequence[Delivery]) -> frozenset[int]:
+        """Take jobs that came in this order. Those of one session are taken one after the other, and none after one
+        that has to go back; those of different sessions at once, since nothing orders them. Answers the places of
+        those that are dealt with; the others go back."""
+        by_session: dict[object, list[int]] = {}
+        for place, delivery in enumerate(deliveries):
+            by_session.setdefault(session_named(job_body(delivery.body)) or place, []).append(place)
+        dealt: set[int] = set()
+
+        async def in_order(places: Sequence[int]) -> None:
+            for place in places:
+                try:
+                    await self.take(deliveries[place])
+                except HandBack:
+                    return
+                except Exception:
+                    _log.exception("job neither accepted nor kept; it goes back")
+                    return
+                dealt.add(place)
+
+        await asyncio.gather(*(in_order(places) for places in by_session.values()))
+        return frozenset(dealt)
 
     async def take(self, delivery: Delivery) -> None:
         """Have the job accepted, or kept aside with the reason. Raises HandBack."""

@@ -41,6 +41,8 @@ class KeepWhatFailed(Middleware):
     ) -> None:
         if exception is not None and isinstance(message, TakenMessage) and message.queue_name in self._queues:
             message.receipt.given_back = True
+            if isinstance(exception, HandBack):
+                message.receipt.dealt = exception.dealt
 
 
 class LogFailures(Middleware):

@@ -1,12 +1,12 @@
 """The dramatiq actors of the ingress process: each blocks its thread until the loop has an answer, and no longer.
 
-One thread runs them, so that one job is decided after the other.
+One thread runs them, so that one batch of jobs is decided after the other.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from concurrent.futures import CancelledError
 from typing import Any, TypeVar
 
@@ -28,9 +28,13 @@ class TurnActors:
         self._loop = loop
         self._bound_s = bound_s
 
-    def accept_turn(self, delivery: Delivery) -> None:
+    def accept_turn(self, deliveries: Sequence[Delivery]) -> None:
+        """A suspect comes by itself."""
+        delivery = deliveries[0]
         if not delivery.is_suspect:
-            self._on_loop(self._intake.take(delivery))
+            dealt = self._on_loop(self._intake.take_all(deliveries))
+            if len(dealt) < len(deliveries):
+                raise HandBack("the store does not answer", dealt=dealt)
             return
         number = self._on_loop(self._intake.keep_suspect(delivery))
         if not delivery.settle_now():

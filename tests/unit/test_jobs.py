@@ -9,7 +9,7 @@ import pytest
 
 from insika.choices import Origin, QueueMode
 from insika.errors import InvalidJob
-from insika.jobs import MAX_BODY_BYTES, MAX_TEXT_BYTES, TurnJob, digest, parse_job, turn_key
+from insika.jobs import MAX_BODY_BYTES, MAX_TEXT_BYTES, TurnJob, digest, parse_job, session_named, turn_key
 
 SMALLEST: dict[str, Any] = {"session": "s-1", "agent": "support", "text": "hello"}
 WHOLE: dict[str, Any] = {
@@ -327,3 +327,21 @@ def test_the_turn_key_tells_apart_all_that_must_not_share_a_turn() -> None:
     }
     assert len(keys) == 9
     assert turn_key("a", "b", "c") == turn_key("a", "b", "c", Origin.CUSTOMER)
+
+
+@pytest.mark.parametrize(
+    ("raw", "named"),
+    [
+        (b'{"session": "s"}', ("", "s")),
+        (b'\xef\xbb\xbf{"session": "s", "tenant": "t"}', ("t", "s")),
+        (b'{"session": "s", "tenant": null}', ("", "s")),
+        (b'{"session": 1}', None),
+        (b'{"session": "s", "tenant": 1}', None),
+        (b'["session"]', None),
+        (b"\xff", None),
+        (b"[" * 100_000, None),
+        (b"", None),
+    ],
+)
+def test_the_session_of_a_job_is_known_without_reading_it(raw: bytes, named: tuple[str, str] | None) -> None:
+    assert session_named(raw) == named

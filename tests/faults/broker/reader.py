@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Sequence
 
 from actors.broker.consumer import QueueConsumer
 from actors.broker.consuming import Consuming
@@ -26,10 +27,11 @@ class WritingActors:
         self._permits = os.open(f"{journal}.permits", os.O_RDONLY)
         self._deadly = deadly
 
-    def accept_turn(self, delivery: Delivery) -> None:
-        self._write(delivery.body, delivery.deliveries)
-        if delivery.body == self._deadly:
-            os._exit(137)
+    def accept_turn(self, deliveries: Sequence[Delivery]) -> None:
+        for delivery in deliveries:
+            self._write(delivery.body, delivery.deliveries)
+            if delivery.body == self._deadly:
+                os._exit(137)
 
     def keep_dead(self, delivery: Delivery) -> None:
         self._write(b"dead-" + delivery.body, delivery.deliveries)

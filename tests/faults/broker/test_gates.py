@@ -155,7 +155,7 @@ def test_hints_that_say_nothing_are_dropped_and_hold_up_nothing(vhost: Vhost, lo
         vhost.publish([*rubbish, b"42"], SESSIONS)
         vhost.publish([*rubbish], OUTBOX)
         until(lambda: woken == [42])
-        until(lambda: len(rung) == len(rubbish))
+        until(lambda: rung and vhost.waiting(OUTBOX) == 0)  # one look answers all hints that lie there together
     assert len([line for line in log if line["event"] == "hint dropped that says nothing"]) == len(rubbish)
 
 

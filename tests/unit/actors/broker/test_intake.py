@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -201,3 +202,40 @@ async def test_a_dead_letter_goes_back_while_the_store_is_away(desk: Desk) -> No
     with pytest.raises(HandBack):
         await desk.intake.keep_dead(Delivery(RAW))
     assert not desk.gate.is_open
+
+
+def job_of(session: str, text: str) -> Delivery:
+    return Delivery(json.dumps({**JOB, "session": session, "text": text}).encode(), message_id=f"{session}-{text}")
+
+
+async def test_jobs_that_came_together_keep_their_order_within_a_session(desk: Desk) -> None:
+    batch = [job_of(session, str(n)) for n in range(5) for session in ("a", "b")]
+    assert await desk.intake.take_all(batch) == frozenset(range(10))
+    for session in ("a", "b"):
+        row = await desk.process.row(session)
+        mail = await desk.process.store.real.mail(row.id)
+        assert [each.text for each in mail] == ["0", "1", "2", "3", "4"]
+
+
+async def test_a_job_that_goes_back_takes_along_those_of_its_session_and_no_others(desk: Desk) -> None:
+    """Otherwise the later one would be accepted before the earlier one comes again."""
+    real = desk.process.store.real.accept
+
+    async def away_for_the_second(job: Any) -> Any:
+        if job.text == "a2":
+            raise unavailable()
+        return await real(job)
+
+    desk.process.ingress._store = SimpleNamespace(accept=away_for_the_second)  # type: ignore[assignment]
+    batch = [job_of("a", "a1"), job_of("a", "a2"), job_of("b", "b1"), job_of("a", "a3"), job_of("b", "b2")]
+    assert await desk.intake.take_all(batch) == {0, 2, 4}
+    row = await desk.process.row("a")
+    assert [each.text for each in await desk.process.store.real.mail(row.id)] == ["a1"]
+
+
+async def test_rubbish_among_jobs_is_kept_and_holds_up_nobody(desk: Desk) -> None:
+    batch = [job_of("a", "1"), Delivery(b"\xff"), Delivery(b'{"session": 1}'), job_of("a", "2")]
+    assert await desk.intake.take_all(batch) == {0, 1, 2, 3}
+    assert {kept.raw for kept in await desk.kept()} == {b"\xff", b'{"session": 1}'}
+    await desk.process.idle()
+    assert await desk.process.said("a") == ["1", "2"]

@@ -21,7 +21,7 @@ WORDS = "my card number is 4111"
 def taken(queue: str = "insika.turns") -> TakenMessage:
     subscription = Subscription.__new__(Subscription)
     subscription.ended = False
-    return TakenMessage(built(queue, "actor", Delivery(WORDS.encode())), Receipt(subscription, 1))
+    return TakenMessage(built(queue, "actor", Delivery(WORDS.encode())), Receipt(subscription, [1]))
 
 
 def test_the_whole_list() -> None:
