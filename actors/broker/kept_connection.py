@@ -15,7 +15,7 @@ import structlog
 from pika.adapters.blocking_connection import BlockingConnection
 from pika.exceptions import AMQPError, ConnectionWrongStateError
 
-from actors.broker.link import connect
+from actors.broker.link import ANSWER_S, connect, no_longer_than
 from actors.broker.topology import declare
 from actors.environment import QueueType
 from insika.errors import InsikaError
@@ -105,7 +105,8 @@ class KeptConnection:
         connection, self._connection = self._connection, None
         if connection is not None and connection.is_open:
             try:
-                connection.close()
+                with no_longer_than(ANSWER_S, connection):
+                    connection.close()
             except Exception as error:
                 _log.debug("connection did not close", queue=self._purpose, reason=told(error))
 

@@ -12,19 +12,23 @@ Two things differ from pika's, and both need its inner parts, which the tests of
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pika
 from pika import spec
 from pika.adapters.blocking_connection import BlockingChannel, BlockingConnection
 from pika.adapters.select_connection import SelectConnection
-from pika.exceptions import ChannelClosedByClient, InvalidFrameError
+from pika.exceptions import ChannelClosedByClient, InvalidFrameError, StreamLostError
 from pika.frame import Header
 
 from insika.producer.address import BrokerAddress
 
 HEADERS_UNREADABLE = "insika-headers-unreadable"
 """The one header of a message whose own could not be read."""
+ANSWER_S = 2.0
+"""Seconds that a broker has to say good-bye."""
 _CONTENT_CLASS = 12
 """Bytes before the properties in a content header: class, weight, body size (AMQP 0-9-1, section 2.3.5.2)."""
 _EMPTY_TABLE = bytes(4)
@@ -42,7 +46,8 @@ def give_back(channel: BlockingChannel) -> None:
     inner._closing_reason = ChannelClosedByClient(200, "given back")
     inner._set_state(inner.CLOSING)
     inner._rpc(spec.Channel.Close(200, "given back", 0, 0), inner._on_closeok, [spec.Channel.CloseOk])
-    channel._flush_output(lambda: channel.is_closed)
+    with no_longer_than(ANSWER_S, channel.connection):
+        channel._flush_output(lambda: channel.is_closed)
 
 
 class _Tolerant(SelectConnection):
@@ -83,6 +88,20 @@ def _cut(properties: bytes) -> bytes:
             at += 1 + properties[at]
     (length,) = struct.unpack_from(">I", properties, at)
     return properties[:at] + _EMPTY_TABLE + properties[at + 4 + length :]
+
+
+@contextmanager
+def no_longer_than(seconds: float, connection: BlockingConnection) -> Iterator[None]:
+    """A broker that does not answer what is asked within is cut off then, which ends the waiting as a loss."""
+    inner = connection._impl
+    alarm = inner._adapter_call_later(
+        seconds, lambda: inner._terminate_stream(StreamLostError("the broker did not answer"))
+    )
+    try:
+        yield
+    finally:
+        if connection.is_open:
+            inner._adapter_remove_timeout(alarm)
 
 
 def why_closed(channel: BlockingChannel) -> BaseException | None:

@@ -51,6 +51,10 @@ class Subscription:
     def settle(self, tag: int) -> None:
         self._channel.basic_ack(tag)
 
+    def settle_up_to(self, tag: int) -> None:
+        """This one and all that were fetched before it."""
+        self._channel.basic_ack(tag, multiple=True)
+
     def settle_surely(self, tag: int) -> None:
         """Returns when the broker has read it: it does things on one channel in order, and answers this question."""
         self._channel.basic_ack(tag)

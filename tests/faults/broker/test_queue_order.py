@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 
+from actors.broker.consuming import TURNS_PREFETCH
 from tests.broker_world import Journal, Readers, Vhost, numbered, texts, until
 
 ROUNDS = 3
@@ -29,7 +30,7 @@ def test_it_is_kept_when_the_reader_is_killed(vhost: Vhost, readers: Readers, jo
         readers.tell(pid, signal.SIGKILL)
 
     assert journal.first_times() == texts(numbered(MESSAGES))
-    assert journal.repeats <= 2 * ROUNDS  # what was handled and not settled when it died
+    assert journal.repeats <= ROUNDS * TURNS_PREFETCH  # what was handled and not settled when it died
     assert len({handled.pid for handled in journal.read()}) == ROUNDS + 1
 
 
