@@ -28,6 +28,10 @@ RENEWALS_PER_LEASE = 3
 LOOP_STOPPED_AFTER_LEASES = 2
 
 
+class LeaseRanOut(LeaseLost):
+    """It was not renewed in time. Whether another worker has taken the session, only the store can say."""
+
+
 class Outage:
     """Remembers that the store was away. Leases run out while nobody can renew them, so for one lease's time after
     that their owners, who live, get the chance to say so: nothing expired is taken. Called from any thread."""
@@ -56,7 +60,7 @@ class Lease:
         self.fence = Fence(claim.session_id, claim.lease_id)
         self.epoch = claim.epoch
         self.deaths = claim.deaths
-        self._lease_s = lease_s
+        self.length_s = lease_s
         self._clock = clock
         self._good_until = 0.0
         self.urgent_seq: int | None = None
@@ -64,12 +68,17 @@ class Lease:
 
     def renewed(self, sent_at: float) -> None:
         """The store extended it, by a statement sent at that moment of the boot clock."""
-        self._good_until = sent_at + self._lease_s * (1 - MARGIN)
+        self._good_until = sent_at + self.length_s * (1 - MARGIN)
+
+    @property
+    def good(self) -> bool:
+        """Nobody else can have the session yet."""
+        return self._clock.monotonic() < self._good_until
 
     def may_start(self) -> None:
-        """Raises LeaseLost once the lease may have ended."""
-        if self._clock.monotonic() >= self._good_until:
-            raise LeaseLost("the lease was not renewed in time; another worker may have this session")
+        """Raises LeaseRanOut once the lease may have ended."""
+        if not self.good:
+            raise LeaseRanOut("the lease was not renewed in time; another worker may have this session")
 
 
 class LeaseKeeper:

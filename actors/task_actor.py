@@ -14,7 +14,7 @@ from dataclasses import replace
 import structlog
 import uuid_utils
 
-from actors.lease import Lease
+from actors.lease import Lease, LeaseRanOut
 from actors.stage import Addressee, Staged
 from actors.turn_endings import TurnEndings
 from actors.turn_events import Scope, ScopedEvents
@@ -51,7 +51,10 @@ show (a defect, or an answer that no longer fits on the disk): better to let the
 than to ask a model for ever."""
 
 STORE_PAUSE_S = 0.2
-"""Between two tries at a store that does not answer; they end with the lease at the latest."""
+"""Between two tries at a store that does not answer."""
+
+OUTAGE_LEASES = 20
+"""Leases for which an owner waits for a store that does not answer, before it lets its session go."""
 
 
 NOTHING_OF_THE_LOG = 2**62
@@ -129,20 +132,44 @@ class TaskActor:
                 continue
             except StoreUnavailable as error:
                 await self._wait_for_the_store(error, in_vain)
+            except LeaseRanOut:
+                await self._ask_whose_it_is(in_vain)
+
+    async def _ask_whose_it_is(self, in_vain: int) -> None:
+        """After a pause of this process, or an outage that has just ended, nobody may have come for the session yet."""
+        try:
+            await self._still_ours()
+        except StoreUnavailable as error:
+            await self._wait_for_the_store(error, in_vain)
 
     async def _wait_for_the_store(self, error: StoreUnavailable, in_vain: int) -> None:
         """Until it takes writes again, and longer each time that it did so in vain. A store that can only be read
-        would have this owner do again, and again, what it could not write."""
-        while True:
+        would have this owner do again, and again, what it could not write.
+
+        An outage may outlast the lease. That alone is no death: while nobody could renew, nobody took what ran out."""
+        gives_up_at = self._world.clock.monotonic() + OUTAGE_LEASES * self._lease.length_s
+        while self._world.clock.monotonic() < gives_up_at:
             self._notes.warning("store unavailable", reason=error.message)
-            self._lease.may_start()
             await asyncio.sleep(STORE_PAUSE_S * 2**in_vain)
             try:
-                if not await self._store.confirm(self._lease.fence):
-                    raise LeaseLost("another worker has taken this session")
+                await self._still_ours()
                 return
             except StoreUnavailable as again:
                 error = again
+        raise LeaseLost("the store has not answered for so long that this session is left to others")
+
+    async def _still_ours(self) -> None:
+        """Returns when the session is ours and the lease good: one that ran out is good again by its next renewal.
+        Raises LeaseLost when another worker has the session, or when no renewal succeeds within a lease."""
+        until = self._world.clock.monotonic() + self._lease.length_s
+        while True:
+            if not await self._store.confirm(self._lease.fence):
+                raise LeaseLost("another worker has taken this session")
+            if self._lease.good:
+                return
+            if self._world.clock.monotonic() >= until:
+                raise LeaseLost("the lease was not renewed in time; another worker may have this session")
+            await asyncio.sleep(STORE_PAUSE_S)
 
     async def _load(self) -> Loaded:
         known = self._log[-1].seq if self._log else 0

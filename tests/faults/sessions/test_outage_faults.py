@@ -141,14 +141,15 @@ async def test_the_store_is_away_for_a_while(tmp_path, when):
             await place.close()
 
 
-async def test_an_owner_waits_for_its_store_until_its_lease_may_have_ended(tmp_path):
+async def test_an_owner_whose_lease_nobody_renews_leaves_its_session_to_others(tmp_path):
     with capture_logs():
         place = Place(tmp_path, STORY)
         owner, other = await place.process(LIMITS), await place.process(LIMITS)
 
         async def gone(when: str, operation: str) -> None:
+            if operation in ("cross_boundary", "confirm"):
+                place.clock.advance(LEASE_S / 8)
             if operation == "cross_boundary":
-                place.clock.advance(LEASE_S / 4)
                 raise unavailable()
 
         owner.store.hook = gone
@@ -162,7 +163,65 @@ async def test_an_owner_waits_for_its_store_until_its_lease_may_have_ended(tmp_p
         await place.close()
 
 
-async def test_an_owner_whose_store_never_comes_back_gives_up_with_its_lease(tmp_path):
+@pytest.mark.parametrize(
+    "operation", ["load", "start", "append", "start_call", "finish_call", "cross_boundary", "commit"]
+)
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_an_outage_that_outlasts_the_lease_costs_no_owner_its_session(tmp_path, when, operation):
+    """Nobody could renew it, and nobody took it: it is the owner's as before, and nobody has died."""
+    with capture_logs():
+        place = Place(tmp_path, STORY)
+        owner = await place.process(LIMITS)
+        began = ends_at = False
+
+        async def away(instant: str, now: str) -> None:
+            nonlocal began, ends_at
+            if (instant, now) == (when, operation) and not began:
+                began, ends_at = True, place.clock.monotonic() + 2 * LEASE_S
+            if began and now not in ("accept", "claim"):
+                place.clock.advance(LEASE_S / 10)
+                if place.clock.monotonic() < ends_at:
+                    raise unavailable()
+                owner.keeper.loop_ticked()
+                owner.keeper.renew_once()
+
+        owner.store.hook = away
+        await owner.send("first", channel="web")
+        await owner.idle()
+
+        assert await owner.answers() == ["All done."]
+        place.shop.once_each("pay")
+        row = await owner.row()
+        assert (row.epoch, row.deaths) == (1, 0)
+        await place.close()
+
+
+async def test_an_owner_that_was_held_up_beyond_its_lease_goes_on_if_nobody_came_instead(tmp_path):
+    with capture_logs():
+        place = Place(tmp_path, STORY)
+        owner = await place.process(LIMITS)
+
+        async def sleep_over() -> None:
+            place.clock.advance(2 * LEASE_S)
+
+        async def renewed(when: str, operation: str) -> None:
+            if (when, operation) == ("after", "confirm"):
+                owner.keeper.loop_ticked()
+                owner.keeper.renew_once()
+
+        place.shop.gates["look", 3] = sleep_over
+        owner.store.hook = renewed
+        await owner.send("first", channel="web")
+        await owner.idle()
+
+        assert await owner.answers() == ["All done."]
+        place.shop.once_each("pay")
+        row = await owner.row()
+        assert (row.epoch, row.deaths) == (1, 0)
+        await place.close()
+
+
+async def test_an_owner_whose_store_never_comes_back_gives_up_at_last(tmp_path):
     with capture_logs():
         place = Place(tmp_path, STORY)
         owner = await place.process(LIMITS)
