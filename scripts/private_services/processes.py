@@ -1,7 +1,8 @@
 """Processes that were started here, told from those that later got the same number. Nothing else may be signalled.
 
 A process is known by its number and by when the system says it started; both are written down, so that another run
-can end what this one began. Linux is asked through /proc, other systems through ps.
+can end what this one began. What slipped through, because its starter or its parent died, is known by a mark in its
+environment, where the system shows that. Linux is asked through /proc, other systems through ps.
 """
 
 from __future__ import annotations
@@ -10,12 +11,18 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+MARK = "INSIKA_PRIVATE_SERVER"
+"""The variable that every server and its children have; its value is the server's folder."""
 _PROC = Path("/proc")
+_STOPS_WITHIN_S = 10.0
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LOOK_AGAIN_S = 0.02
 
 
@@ -49,16 +56,35 @@ class Process:
 class _Row:
     parent: int
     started: str
-    dead: bool
+    state: str
+
+    @property
+    def dead(self) -> bool:
+        return self.state in "ZX"
+
+    @property
+    def stopped(self) -> bool:
+        return self.state in "Tt"
 
 
 def families(roots: Iterable[Process]) -> list[Process]:
     """Those of `roots` that live, and all that they started and those started; parents before children."""
     table = _table()
-    found = [root.pid for root in roots if root.pid in table and _is(root, table[root.pid])]
+    found = [root.pid for root in dict.fromkeys(roots) if root.pid in table and _is(root, table[root.pid])]
     for pid in found:
         found.extend(child for child, row in table.items() if row.parent == pid and not row.dead and child not in found)
     return [Process(pid, table[pid].started) for pid in found]
+
+
+def marked(value: str) -> list[Process]:
+    """Those that have this mark, as far as the system shows it and this user may see it."""
+    wanted = f"{MARK}={value}".encode()
+    found = []
+    for pid, row in _table().items():
+        with contextlib.suppress(OSError):
+            if not row.dead and wanted in _PROC.joinpath(str(pid), "environ").read_bytes().split(b"\0"):
+                found.append(Process(pid, row.started))
+    return found
 
 
 def freeze(roots: Iterable[Process]) -> list[Process]:
@@ -68,6 +94,8 @@ def freeze(roots: Iterable[Process]) -> list[Process]:
     while fresh := [process for process in families(roots) if process not in frozen]:
         for process in fresh:
             process.signal(signal.SIGSTOP)
+        # One that was about to start another has done so when it stands still, and not before.
+        _wait(partial(_all_stand_still, fresh), _STOPS_WITHIN_S)
         frozen += fresh
     return frozen
 
@@ -89,8 +117,34 @@ def kill(roots: Iterable[Process]) -> list[Process]:
 def wait_until_gone(processes: Iterable[Process], patience_s: float) -> bool:
     """Whether all have ended within `patience_s`. One that nobody has reaped yet counts as ended."""
     processes = list(processes)
+    return _wait(lambda: not _living(processes), patience_s)
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Signals that would make this program leave are acted on when the block is done. Only the main thread gets any."""
+    came: list[int] = []
+    handlers = {number: signal.getsignal(number) for number in _ENDING if callable(signal.getsignal(number))}
+    if threading.current_thread() is not threading.main_thread():
+        handlers = {}
+    for ending in handlers:
+        signal.signal(ending, lambda number, _frame: came.append(number))
+    try:
+        yield
+    finally:
+        for ending, handler in handlers.items():
+            signal.signal(ending, handler)
+        for number in came:
+            signal.raise_signal(number)
+
+
+def _all_stand_still(processes: Iterable[Process]) -> bool:
+    return not _living(processes, moving=True)
+
+
+def _wait(holds: Callable[[], bool], patience_s: float) -> bool:
     deadline = time.monotonic() + patience_s
-    while _living(processes):
+    while not holds():
         if time.monotonic() > deadline:
             return False
         time.sleep(_LOOK_AGAIN_S)
@@ -101,13 +155,15 @@ def _is(process: Process, row: _Row) -> bool:
     return row.started == process.started and not row.dead
 
 
-def _living(processes: Iterable[Process]) -> set[int]:
+def _living(processes: Iterable[Process], *, moving: bool = False) -> set[int]:
+    """Their numbers; with `moving`, only those that are not stopped."""
     if _PROC.joinpath("self", "stat").exists():
         rows = {process: _row_of(process.pid) for process in processes}
     else:
         table = _from_ps()
         rows = {process: table.get(process.pid) for process in processes}
-    return {process.pid for process, row in rows.items() if row is not None and _is(process, row)}
+    living = {process.pid: row for process, row in rows.items() if row is not None and _is(process, row)}
+    return {pid for pid, row in living.items() if not (moving and row.stopped)}
 
 
 def _table() -> Mapping[int, _Row]:
@@ -123,7 +179,7 @@ def _row_of(pid: int) -> _Row | None:
         fields = _PROC.joinpath(str(pid), "stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
-    return _Row(parent=int(fields[1]), started=fields[19], dead=fields[0] in "ZX")
+    return _Row(parent=int(fields[1]), started=fields[19], state=fields[0])
 
 
 def _from_ps() -> Mapping[int, _Row]:
@@ -136,6 +192,6 @@ def _from_ps() -> Mapping[int, _Row]:
     )
     rows = [line.split(maxsplit=3) for line in listing.stdout.splitlines()]
     return {
-        int(pid): _Row(parent=int(parent), started=started.strip(), dead=state.startswith("Z"))
+        int(pid): _Row(parent=int(parent), started=started.strip(), state=state[0])
         for pid, parent, state, started in rows
     }

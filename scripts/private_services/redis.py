@@ -34,6 +34,8 @@ class RedisServer(PrivateServer):
             "appendonly": "yes",
             # The system keeps what is written, also when the process is killed; only the machine must not go down.
             "appendfsync": "no",
+            # Else the title is written over the environment, and with it over the mark.
+            "set-proc-title": "no",
         }
         command = [redis_program(), *(part for name, value in options.items() for part in (f"--{name}", value))]
         self._spawn(command, {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"})

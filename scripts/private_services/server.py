@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from .accounts import Account
 from .ports import free_ports, is_free
-from .processes import Process, families, freeze, kill, thaw, wait_until_gone
+from .processes import MARK, Process, families, freeze, kill, marked, thaw, uninterrupted, wait_until_gone
 
 _ANSWERS_WITHIN_S = 120.0
 _STOPS_WITHIN_S = 60.0
@@ -103,7 +103,8 @@ class PrivateServer(abc.ABC):
 
     def discard(self) -> None:
         """Like `kill`, but nothing that it might still have to write matters."""
-        if not self._gone(kill(self._processes), _DIES_WITHIN_S):
+        doomed = [*self._processes, *marked(str(self.folder))]
+        if not self._gone(kill(doomed), _DIES_WITHIN_S):
             raise self._error("survived SIGKILL")
         self._forget()
 
@@ -154,20 +155,21 @@ class PrivateServer(abc.ABC):
         [self.port] = free_ports(1)
 
     def _spawn(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        with self._log_file.open("ab") as log:
+        # Whoever is told to leave between the start and the record would leave a server behind.
+        with self._log_file.open("ab") as log, uninterrupted():
             child = subprocess.Popen(
                 command,
                 cwd=self.folder,
-                env=dict(environment),
+                env={**environment, MARK: str(self.folder)},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
                 **self.account.popen(),
             )
-        self._children.append(child)
-        self._processes.append(Process.of(child.pid))
-        self._changed()
+            self._children.append(child)
+            self._processes.append(Process.of(child.pid))
+            self._changed()
 
     def _complete(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         """Runs what prepares the server to its end; it is killed like the server itself. Raises ServerError."""

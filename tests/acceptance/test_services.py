@@ -25,7 +25,7 @@ import pytest
 import redis
 
 from scripts.private_services import PrivateServices, ServerError
-from scripts.private_services.processes import Process
+from scripts.private_services.processes import Process, marked
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 120
@@ -179,10 +179,12 @@ def test_run_brings_them_up_for_as_long_as_the_command_runs(clone):
 def test_an_interrupted_start_leaves_nothing(clone, sent, status):
     running = clone.start("run", "sleep", "300")
     until(lambda: list(clone.temporary.glob("*/redis/log")))
+    [folder] = clone.data()
     os.killpg(running.pid, signal.Signals[sent])
     printed, _ = running.communicate(timeout=PATIENCE_S)
     assert running.returncode == status, printed
     assert clone.data() == []
+    assert [process for name in SERVERS for process in marked(str(folder / name))] == []
 
 
 def test_what_a_killed_start_left_is_ended_by_the_next_command(clone):
@@ -190,11 +192,13 @@ def test_what_a_killed_start_left_is_ended_by_the_next_command(clone):
     until(lambda: any(recorded(folder)["redis"] for folder in clone.data() if (folder / "services.json").exists()))
     os.killpg(running.pid, signal.SIGKILL)
     running.communicate()
-    processes = recorded(clone.data()[0])
+    [folder] = clone.data()
+    processes = recorded(folder)
     assert all(process.alive for process in [*processes["rabbitmq"], *processes["redis"]])
     assert "a process that is gone has left behind" in clone.run("down")
     assert clone.data() == []
     assert not any(process.alive for name in processes for process in processes[name])
+    assert [process for name in SERVERS for process in marked(str(folder / name))] == []
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from scripts.private_services.processes import Process, families, freeze, kill, thaw, wait_until_gone
+from scripts.private_services.processes import (
+    Process,
+    families,
+    freeze,
+    kill,
+    thaw,
+    uninterrupted,
+    wait_until_gone,
+)
 
 PATIENCE_S = 30
 
@@ -75,6 +83,21 @@ def test_a_number_that_another_process_has_now_is_not_signalled():
     assert kill([stranger]) == []
     bystander.communicate(b"\n")
     assert bystander.returncode == 0
+
+
+def test_who_is_told_to_leave_in_the_middle_leaves_afterwards():
+    done: list[str] = []
+
+    def told_to_leave() -> None:
+        with uninterrupted():
+            signal.raise_signal(signal.SIGINT)
+            done.append("the record")
+
+    with pytest.raises(KeyboardInterrupt):
+        told_to_leave()
+    assert done == ["the record"]
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
 
 
 def test_what_has_ended_and_was_not_reaped_counts_as_gone():

@@ -162,6 +162,14 @@ def test_another_process_can_take_it_over_from_what_was_written_down(listener, t
     heir.kill()
 
 
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="this system does not show environments")
+def test_one_that_nobody_wrote_down_is_ended_all_the_same(listener, tmp_path):
+    """Its starter was killed before it could, or its parent died without it."""
+    listener.start()
+    Listener(tmp_path / "listener").discard()
+    assert not listener.running
+
+
 def test_it_is_written_down_before_anything_waits_for_it(listener):
     listener.launch()
     assert [len(recorded["processes"]) for recorded in listener.recorded] == [0, 1]
