@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +21,17 @@ import pika
 from actors.broker.consuming import Consuming
 from actors.broker.gate import Gate
 from actors.broker.handing_back import HandBack
+from actors.broker.intake import Intake
 from actors.broker.messages import Delivery
+from actors.broker.outage import Outage
 from actors.broker.preflight import require_broker
 from actors.broker.topology import TURNS
 from actors.broker.turn_actors import TurnActors
 from actors.environment import QueueType
 from insika.producer.connection import AmqpPublisher
+from insika.storage.rows import RejectedJob
 from scripts.private_services.console import RabbitConsole
+from tests.actor_world import Process
 from tests.amqp_wire import channel
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -252,3 +257,48 @@ async def reading_beside_the_loop(*consumings: Consuming) -> AsyncIterator[None]
 
 async def until_beside_the_loop(ready: Callable[[], object], what: str = "it") -> None:
     await asyncio.to_thread(until, ready, what)
+
+
+class Door:
+    """The reading side of an ingress process: its door over a process's store, on the test's loop."""
+
+    def __init__(self, vhost: Vhost, process: Process, *, patience_s: float = 300.0) -> None:
+        self.process = process
+        self.gate = Gate()
+        self.closings = 0
+        self.gate.listen(self._note)
+        self.outage = Outage([self.gate], lambda: process.store.mark_requeued(0), process.clock, patience_s=patience_s)
+        intake = Intake(process.ingress, process.store, self.outage)  # type: ignore[arg-type]
+        actors = TurnActors(intake, asyncio.get_running_loop())
+        self.consuming = Consuming.of_turns(vhost.url, vhost.type, actors, self.gate)
+
+    def _note(self) -> None:
+        self.closings += not self.gate.is_open
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        watching = asyncio.create_task(self.outage.watch())
+        try:
+            async with reading_beside_the_loop(self.consuming):
+                yield
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+
+    async def accepted(self) -> list[str]:
+        """The texts of all jobs that have a place in a mailbox, in the order of the session rows."""
+        rows = await self.process.select("SELECT text FROM mailbox ORDER BY session_id, position")
+        return [row["text"] for row in rows]
+
+    async def kept(self) -> list[RejectedJob]:
+        """The oldest first."""
+        return list(reversed(await self.process.store.real.rejected_jobs(1_000)))
+
+    async def until(self, ready: Callable[[], Awaitable[object]], what: str = "it") -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while not await ready():  # noqa: ASYNC110 (what is waited for happens in a database)
+                await asyncio.sleep(0.02)
+
+
+def job(text: str, **fields: Any) -> bytes:
+    return json.dumps({"session": "s", "agent": "agent", "text": text, **fields}).encode()

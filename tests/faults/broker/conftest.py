@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import actors.ingress
 from actors.environment import QueueType
+from insika.testing import Say, Script
 from scripts.private_services.together import PrivateServices
-from tests.broker_world import Journal, Readers, Vhost, readers_of
+from tests.actor_world import Place, place_for, profile
+from tests.broker_world import Door, Journal, Readers, Vhost, readers_of
 from tests.services_here import console_of
+
+__all__ = ["place_for"]
 
 
 @pytest.fixture(params=list(QueueType))
@@ -30,6 +36,19 @@ def vhost(clean_amqp_url: str, queue_type: QueueType) -> Vhost:
 def quorum_vhost(clean_amqp_url: str) -> Vhost:
     made = Vhost(clean_amqp_url, QueueType.QUORUM, console_of(clean_amqp_url))
     made.declare()
+    return made
+
+
+@pytest.fixture
+async def door(place_for: Callable[[Script], Place], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Awaitable[Door]]:
+    """Makes the doors of ingress processes over one store. A store that is away is told at once."""
+    monkeypatch.setattr(actors.ingress, "PATIENCE_S", 0.0)
+    place = place_for(Script([lambda scene: Say(f"re {scene.text}")]))
+
+    async def made(vhost: Vhost, **options: Any) -> Door:
+        # No slot: a mailbox that nobody empties shows what was accepted.
+        return Door(vhost, await place.process(profile(limits={"mailbox_max": 10_000}), slots=0), **options)
+
     return made
 
 
