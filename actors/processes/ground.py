@@ -59,24 +59,30 @@ async def prepared(
             "the environment", [("INSIKA_AMQP_URL", f"must name RabbitMQ: `insika {process}` works with others")]
         )
     amqp_url = environment.amqp_url.get_secret_value()
+    database = f"the database {environment.database_shown}"
     async with AsyncExitStack() as resources:
         stores = await wait_for(
-            f"the database {environment.database_shown}",
-            lambda: open_stores(environment, parts.clock),
-            StoreUnavailable,
-            patience_s=patience_s,
+            database, lambda: open_stores(environment, parts.clock), StoreUnavailable, patience_s=patience_s
         )
         resources.push_async_callback(stores.close)
         await wait_for(
             "RabbitMQ", lambda: require_broker(amqp_url, environment.queue_type), BrokerAway, patience_s=patience_s
         )
-        configuration = Configuration(stores.store)
-        await configuration.apply_files(environment.settings, environment.agents_dir)
-        await configuration.refresh()
+        # It may have gone away again since it was opened.
+        configuration = await wait_for(
+            database, lambda: _configured(environment, stores), StoreUnavailable, patience_s=patience_s
+        )
         coordination = await resources.enter_async_context(_coordination(environment, parts))
         hints = resources.enter_context(Hints(amqp_url))
         log_what_is_missing(written_by_users(configuration.agents.all_current()), parts.models, parts.tools)
         yield Ground(environment, parts, amqp_url, stores, configuration, coordination, hints)
+
+
+async def _configured(environment: Environment, stores: Stores) -> Configuration:
+    configuration = Configuration(stores.store)
+    await configuration.apply_files(environment.settings, environment.agents_dir)
+    await configuration.refresh()
+    return configuration
 
 
 @asynccontextmanager
