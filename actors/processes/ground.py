@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import structlog
 
-from actors.broker.hints import Hints
 from actors.broker.errors import BrokerAway
+from actors.broker.hints import Hints
 from actors.broker.preflight import require_broker
 from actors.configuration import Configuration
 from actors.environment import Environment
