@@ -83,6 +83,13 @@ class Vhost:
         with channel(self.url) as asking:
             return int(asking.queue_declare(queue, passive=True).method.message_count)
 
+    def refuse_one(self) -> None:
+        """As a consumer that is not ours refuses a message of the turns."""
+        with channel(self.url) as refusing:
+            refusing.basic_qos(prefetch_count=1)
+            method, _, _ = next(refusing.consume(TURNS))
+            refusing.basic_nack(method.delivery_tag, requeue=False)
+
     def close_connections(self) -> None:
         """As an operator closes them all."""
         self.console.evaluate(
