@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # A busy machine is not a slow strategy, and no test here may depend on the time it takes.
@@ -22,7 +23,8 @@ settings.register_profile("thorough", _UNHURRIED, max_examples=2000, print_blob=
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """What the caller has set up for work by hand, such as the output of `scripts/services env`, is not for tests."""
+    config.addinivalue_line("markers", "alone: needs the machine for itself; scripts/test runs it after all others")
     for name in [name for name in os.environ if name.startswith("INSIKA_") and not name.startswith("INSIKA_TEST_")]:
         del os.environ[name]
