@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ from actors.environment import QueueType
 from insika.producer.connection import AmqpPublisher
 from insika.storage.rows import RejectedJob
 from scripts.private_services.console import RabbitConsole
-from tests.actor_world import Process
+from tests.actor_world import Process, unavailable
 from tests.amqp_wire import channel
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -305,6 +306,21 @@ class Door:
         async with asyncio.timeout(PATIENCE_S):
             while not await ready():  # noqa: ASYNC110 (what is waited for happens in a database)
                 await asyncio.sleep(0.02)
+
+
+class Outages:
+    """Of the store of one door: `operations` fail while it is `away`."""
+
+    def __init__(self, door: Door) -> None:
+        self.away = False
+        self.failed = Counter[str]()
+        self._door = door
+        door.process.store.hook = self._hook
+
+    async def _hook(self, when: str, operation: str) -> None:
+        if self.away and operation in ("accept", "reject", "mark_requeued"):
+            self.failed[operation] += 1
+            raise unavailable()
 
 
 def job(text: str, **fields: Any) -> bytes:

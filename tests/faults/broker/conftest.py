@@ -66,6 +66,8 @@ def readers(vhost: Vhost, journal: Journal) -> Iterator[Readers]:
 @pytest.fixture(scope="module")
 def strict_rabbitmq() -> Iterator[PrivateServices]:
     """A node that gives a consumer three seconds for a message and takes no message over 1 MiB, as may be set."""
-    settings = {"consumer_timeout": "3000", "channel_tick_interval": "500", "max_message_size": str(1024 * 1024)}
+    settings = {"consumer_timeout": "3000", "max_message_size": str(1024 * 1024)}
     with PrivateServices.start(which=["rabbitmq"], rabbitmq_settings=settings) as services:
+        # How often it looks; each channel asks when it is opened.
+        services.rabbitmq.console.evaluate("application:set_env(rabbit, channel_tick_interval, 500)")
         yield services

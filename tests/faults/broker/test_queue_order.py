@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 from actors.broker.consuming import TURNS_PREFETCH
-from tests.broker_world import Journal, Readers, Vhost, numbered, texts, until
+from tests.broker_world import Door, Journal, Readers, Vhost, job, numbered, texts, until
 
 ROUNDS = 3
 SHARE = 400
@@ -44,3 +44,18 @@ def test_it_is_kept_and_nothing_comes_twice_when_readers_are_told_to_stop(
     assert journal.bodies == texts(numbered(MESSAGES))
     assert len({handled.pid for handled in journal.read()}) == ROUNDS + 1
     assert readers.exit_codes() == [0] * ROUNDS
+
+
+async def test_twenty_jobs_of_one_session_with_two_processes_reading(
+    vhost: Vhost, door: Callable[..., Awaitable[Door]]
+) -> None:
+    """As many as both fetch ahead."""
+    doors = [await door(vhost), await door(vhost)]
+    async with doors[0].open(), doors[1].open():
+        vhost.publish([job(f"{number:02}", id=f"j{number}") for number in range(20)])
+
+        async def all_accepted() -> bool:
+            return len(await doors[0].accepted()) == 20
+
+        await doors[0].until(all_accepted)
+    assert await doors[0].accepted() == [f"{number:02}" for number in range(20)]

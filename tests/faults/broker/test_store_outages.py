@@ -3,38 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Callable
 
 import pytest
 
 from actors.broker.outage import StoreGone
-from tests.actor_world import unavailable
-from tests.broker_world import Door, Vhost, job, until_beside_the_loop
+from tests.broker_world import Door, Outages, Vhost, job, until_beside_the_loop
 
 COUNT = 200
-
-
-class Outages:
-    """Of the store of one door: `operations` fail while it is `away`."""
-
-    def __init__(self, door: Door) -> None:
-        self.away = False
-        self.failed = Counter[str]()
-        self._door = door
-        door.process.store.hook = self._hook
-
-    async def _hook(self, when: str, operation: str) -> None:
-        if self.away and operation in ("accept", "reject", "mark_requeued"):
-            self.failed[operation] += 1
-            raise unavailable()
-
-    async def came(self) -> None:
-        """A job has met it, and the reading has stopped."""
-        before = self.failed["accept"]
-        async with asyncio.timeout(60):
-            while self.failed["accept"] == before or self._door.gate.is_open:  # noqa: ASYNC110 (a hook tells it)
-                await asyncio.sleep(0.005)
 
 
 def jobs(first: int, count: int) -> list[bytes]:
