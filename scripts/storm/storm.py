@@ -23,7 +23,7 @@ from scripts.storm.rest import come_to_rest, queues
 from scripts.storm.strikes import Strikes
 from scripts.storm.verdict import Verdict, judge
 
-_READY_S = 60.0
+_READY_S = 180.0
 _TELLS_S = 5.0
 _DATABASE = "storm"
 
