@@ -282,3 +282,9 @@ async def test_vars_may_hold_anything_and_only_what_is_asked_is_cleared(world: W
     await world.say(var_updates={"thinking": None})
     del kept["thinking"]
     assert (await world.session()).vars == kept
+
+
+@pytest.mark.parametrize(("mode", "key"), [("followup", True), ("interrupt", True), ("collect", False)])
+async def test_only_what_may_be_merged_waits_for_more(world: World, mode: str, key: bool) -> None:
+    await world.say(mode=mode, debounce_ms=60_000, takes_steers=key)
+    assert (await world.session()).due_at == DUE_NOW

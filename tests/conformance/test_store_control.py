@@ -210,3 +210,14 @@ async def test_a_refused_interrupt_gives_nothing_back_when_something_newer_is_ur
     settle = SettleMail((2,), "refused", interrupt.turn_id, TurnState.REFUSED, steerable_key=KEY)
     assert await world.store.settle_mail(owner.fence, owner.seen, settle)
     assert (await world.say("also", mode="steer")).verdict is Verdict.ACCEPTED
+
+
+async def test_a_request_that_was_used_for_one_turn_may_cancel_another(world: World) -> None:
+    first, second = await world.say("one"), await world.say("two")
+    for said in (first, second):
+        cancelled = await world.store.cancel(said.turn_id or "", request_id="r")
+        assert cancelled is not None
+        assert (cancelled.verdict, cancelled.turn_id) == (Verdict.CONTROL, said.turn_id)
+    again = await world.store.cancel(second.turn_id or "", request_id="r")
+    assert again is not None
+    assert (again.verdict, again.position) == (Verdict.DUPLICATE, 4)

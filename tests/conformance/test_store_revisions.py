@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from insika.storage.port import StoreRefused
@@ -113,3 +115,9 @@ async def test_profiles_and_settings_do_not_mix(world: World) -> None:
     await world.store.apply_settings("same", {"x": 1}, "operator")
     (row,) = await world.store.current_profiles()
     assert row.data == {"id": ""}
+
+
+async def test_processes_that_apply_the_same_file_at_once_make_one_difference(world: World) -> None:
+    applied = await asyncio.gather(*(world.store.apply_profile("shop", "r1", {"n": 1}, "file:a") for _ in range(12)))
+    assert sorted(applied) == [False] * 11 + [True]
+    assert [row["revision"] for row in await world.peek("SELECT revision FROM applied_revisions")] == ["r1"]
