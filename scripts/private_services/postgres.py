@@ -11,6 +11,7 @@ from pathlib import Path
 
 from .accounts import Account
 from .ports import LOOPBACK
+from .processes import wait_until_gone, working_in
 from .programs import postgres_program
 from .server import PrivateServer, ServerError
 
@@ -22,6 +23,7 @@ _SETTINGS = {
     "lc_messages": "C",
     "log_line_prefix": "%m [%p] ",
 }
+_CHILDREN_LEAVE_WITHIN_S = 20.0
 _STATUS_LINE = 7
 """Of postmaster.pid, counted from 0; the first holds the process's number. pg_ctl waits for the same."""
 
@@ -62,10 +64,10 @@ class PostgresServer(PrivateServer):
         self._end(signal.SIGQUIT)
 
     def discard(self) -> None:
-        family_is_known = self.running
+        """Leaves no postmaster.pid either: the number in it may be another process's by now, or a zombie's."""
         super().discard()
-        if family_is_known:
-            # Nothing of that server is alive any more, but its number may be another process's by now, or a zombie's.
+        # The children of a postmaster that somebody else has killed leave when they notice.
+        if wait_until_gone(working_in(self._data), _CHILDREN_LEAVE_WITHIN_S):
             (self._data / "postmaster.pid").unlink(missing_ok=True)
 
     @property
@@ -91,10 +93,6 @@ class PostgresServer(PrivateServer):
             return False
         ready = len(lines) > _STATUS_LINE and lines[_STATUS_LINE].strip() == "ready"
         return ready and [int(lines[0])] == [process.pid for process in self._processes]
-
-    def _may_try_again(self) -> bool:
-        """The children of a postmaster that somebody else killed leave when they notice."""
-        return super()._may_try_again() or "still in use" in self._log()
 
     def _environment(self) -> Mapping[str, str]:
         """Nothing of the caller's own: PGDATA, PGPORT and the like would lead elsewhere."""

@@ -87,6 +87,16 @@ def marked(value: str) -> list[Process]:
     return found
 
 
+def working_in(folder: Path) -> list[Process]:
+    """Those whose working folder this is, as far as the system shows it and this user may see it."""
+    found = []
+    for pid, row in _table().items():
+        with contextlib.suppress(OSError):
+            if not row.dead and _PROC.joinpath(str(pid), "cwd").readlink() == folder.resolve():
+                found.append(Process(pid, row.started))
+    return found
+
+
 def freeze(roots: Iterable[Process]) -> list[Process]:
     """SIGSTOP for the families, until none of them can start another. The families."""
     roots = list(roots)
