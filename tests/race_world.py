@@ -73,6 +73,21 @@ class AlteredPool(Pool):
         return await super().rows(self._altered.get(statement, statement), params)
 
 
+class PausingPool(Pool):
+    """Does something else after a statement has answered, and before its caller hears of it."""
+
+    def __init__(self, url: str, after: str, do: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(url, _BOUNDS, application_name="pausing")
+        self._after = after
+        self._do = do
+
+    async def rows(self, statement: str, params: Mapping[str, Any]) -> list[Row]:
+        rows = await super().rows(statement, params)
+        if statement == self._after:
+            await self._do()
+        return rows
+
+
 class Held:
     """A store, and an outbox, all of whose statements are one transaction that stays open until it is let go."""
 
@@ -117,6 +132,12 @@ class Race:
 
     def outbox(self, altered: Altered = AS_IT_IS) -> PostgresOutboxStore:
         return PostgresOutboxStore(self.pool(altered))
+
+    def outbox_that_pauses(self, after: str, do: Callable[[], Awaitable[None]]) -> PostgresOutboxStore:
+        """After its statement of that name it lets `do` happen."""
+        pool = PausingPool(self.url, statements("postgres")[after], do)
+        self._pools.append(pool)
+        return PostgresOutboxStore(pool)
 
     def outbox_behind_a_gate(self) -> PostgresOutboxStore:
         """Its statements stand still where they ask for the time, for as long as the gate is held."""

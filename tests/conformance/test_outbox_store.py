@@ -82,13 +82,15 @@ async def test_settling_twice_the_same_way_says_the_same(outbox: OutboxWorld):
         assert await outbox.store.settle(row.id, row.claim, decision)
 
 
-async def test_only_the_current_claim_settles(outbox: OutboxWorld):
+@pytest.mark.parametrize("decision", [Delivered(200), Failed("no"), Uncertain("?"), RetryIn(9.0, "503")])
+async def test_only_the_current_claim_settles(outbox: OutboxWorld, decision):
     await outbox.add("d1")
     first = await end(outbox, RetryIn(0.0, "503"))
     second = await claim(outbox)
-    assert not await outbox.store.settle("d1", first.claim, Delivered(200))
-    assert not await outbox.store.settle("d1", "nonsense", Delivered(200))
-    assert await outbox.store.settle("d1", second.claim, Delivered(200))
+    assert not await outbox.store.settle("d1", first.claim, decision)
+    assert not await outbox.store.settle("d1", "nonsense", decision)
+    assert (await outbox.store.show("d1")).state is DeliveryState.DELIVERING
+    assert await outbox.store.settle("d1", second.claim, decision)
 
 
 async def test_a_claim_that_ran_out_is_uncertain_and_not_claimed_again(outbox: OutboxWorld):
@@ -197,6 +199,20 @@ async def test_a_head_that_goes_back_pushes_its_lane_to_its_own_due_time(outbox:
     assert await claimed_id(outbox) == "x"
     outbox.clock.advance(5)
     assert await claimed_id(outbox) == "a"
+
+
+async def test_a_head_whose_claim_ran_out_pushes_what_is_behind_it_and_only_that(outbox: OutboxWorld):
+    await outbox.add("before", order_wait_s=0.0)
+    for name in ("head", "behind"):
+        await outbox.add(name, guarantee="at_least_once", order_wait_s=600.0)
+    await end(outbox, RetryIn(60.0, "503"))
+    await outbox.postpone("before", -59)  # so that it could be pushed by a later one
+    assert await claimed_id(outbox) == "head"
+    outbox.clock.advance(36)
+    (swept,) = await outbox.store.sweep_expired()
+    due = {row.id: row.due_at for row in await outbox.store.list()}
+    assert due["behind"] == due["head"] == swept.due_at == outbox.clock.now()
+    assert due["before"] < outbox.clock.now()
 
 
 async def test_a_long_wait_of_the_head_pushes_its_lane_no_further_than_its_hold(outbox: OutboxWorld):

@@ -161,6 +161,21 @@ async def test_a_holder_that_waits_for_a_sweep_may_only_tell_that_it_arrived(
     assert await in_state(outbox, "a") is (DeliveryState.DELIVERED if written else DeliveryState.UNCERTAIN)
 
 
+async def test_a_sweep_does_not_end_a_claim_that_began_after_it_had_looked(race: Race, outbox: OutboxWorld) -> None:
+    await outbox.add("a")
+    claimed = await outbox.store.claim(GRACE_S)
+    assert claimed is not None
+    outbox.clock.advance(UNTIL_EXPIRED_S)
+
+    async def its_holder_settles_and_another_claims() -> None:
+        assert await outbox.store.settle("a", claimed.claim, RetryIn(0.0, "503"))
+        assert await outbox.store.claim(GRACE_S) is not None
+
+    sweeper = race.outbox_that_pauses("expired", its_holder_settles_and_another_claims)
+    assert await sweeper.sweep_expired() == ()
+    assert await in_state(outbox, "a") is DeliveryState.DELIVERING
+
+
 async def test_settling_twice_at_once_says_the_same(race: Race, outbox: OutboxWorld) -> None:
     """As when the first answer was lost, and the statement was not."""
     await outbox.add("a")
