@@ -17,7 +17,7 @@ from pika import data
 
 from actors.broker.topology import EXCHANGE, TURNS, TURNS_KEY
 from tests.amqp_wire import channel
-from tests.broker_world import Door, Vhost, job
+from tests.broker_world import Door, ListActors, Vhost, job, turns_of
 
 ENVELOPE = {
     "queue_name": TURNS,
@@ -150,8 +150,10 @@ async def test_of_an_envelope_nothing_but_the_job_counts(
 ) -> None:
     own = dramatiq.Message(TURNS, "accept_turn", (json.loads(job("by dramatiq")),), {}, {}).encode()
     vhost.publish([json.dumps(ENVELOPE).encode(), own])
-    door = await at_the_door(2, 0)
-    assert await door.accepted() == ["in an envelope", "by dramatiq"]
+    sender = turns_of(vhost, ListActors())._broker.get_actor("accept_turn")
+    sender.send(json.loads(job("by our own broker")))
+    door = await at_the_door(3, 0)
+    assert await door.accepted() == ["in an envelope", "by dramatiq", "by our own broker"]
 
 
 async def test_either_way_in_leads_to_the_same_queue(vhost: Vhost, at_the_door: Callable[..., Awaitable[Door]]) -> None:

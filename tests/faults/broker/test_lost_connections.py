@@ -134,16 +134,17 @@ def _publishes(vhost: Vhost, body: bytes) -> bool:
         publisher.close()
 
 
-@pytest.fixture(params=list(QueueType))
-def own_vhost(request: pytest.FixtureRequest) -> Iterator[tuple[Vhost, PrivateServices]]:
+@pytest.fixture(scope="module")
+def own_rabbitmq() -> Iterator[PrivateServices]:
     with PrivateServices.start(which=["rabbitmq"]) as services:
-        made = Vhost(services.rabbitmq.url, request.param, services.rabbitmq.console)
-        made.declare()
-        yield made, services
+        yield services
 
 
-def test_a_broker_that_is_killed_and_started_again(own_vhost: tuple[Vhost, PrivateServices]) -> None:
-    vhost, services = own_vhost
+def test_a_broker_that_is_killed_and_started_again(own_rabbitmq: PrivateServices, queue_type: QueueType) -> None:
+    node = own_rabbitmq.rabbitmq
+    node.console.empty_vhost("killed")
+    vhost = Vhost(node.url_of("killed"), queue_type, node.console)
+    vhost.declare()
     bodies = numbered(600)
     vhost.publish(bodies)
     reached, go_on = threading.Event(), threading.Event()
@@ -156,8 +157,8 @@ def test_a_broker_that_is_killed_and_started_again(own_vhost: tuple[Vhost, Priva
     actors = ListActors(stop_there)
     with reading(turns_of(vhost, actors)):
         assert reached.wait(60)
-        services.rabbitmq.kill()
+        node.kill()
         go_on.set()
-        services.rabbitmq.start()
+        node.start()
         until(lambda: len(set(actors.handled)) == len(bodies), "the last message")
     assert first_times(actors) == texts(bodies)

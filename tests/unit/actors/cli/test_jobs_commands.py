@@ -201,6 +201,13 @@ def test_a_requeued_job_is_told_by_its_own_id(shop: Any) -> None:
     assert shop.json("rejected", "requeue", "1")["id"] == "m9"
 
 
+def test_a_requeued_job_without_an_id_of_its_own_is_told_by_what_the_broker_called_it(shop: Any) -> None:
+    job = json.dumps({"session": "ana", "agent": "shop", "text": "hello"}).encode()
+    error = {"type": "unknown_agent", "message": "x", "message_id": "m-1"}
+    shop.seed(lambda world: world.store.reject(job, error, "amqp"))
+    assert shop.json("rejected", "requeue", "1")["id"] == "m-1"
+
+
 @pytest.mark.parametrize("command", ["show", "requeue"])
 @pytest.mark.parametrize("number", [2**63, 10**22])
 def test_a_number_that_no_rejected_job_can_have_is_bad_usage(migrated: Any, command: str, number: int) -> None:
