@@ -42,9 +42,9 @@ class Line:
     `read` makes of what arrived what the actor is to be given, or raises Unreadable for what is to be dropped; it is
     itself given what settles it before its time. `build` makes the actor's message of up to `batch` of these, in the
     queue's order; one of which `alone` is true is a batch of its own. `at_once`: batches that may be with actors at the
-    same time; 1 keeps the order.
-    `prefetch`: unsettled messages in this process, at least `at_once`. `linger_s`: how long a closed gate may stay
-    closed before what was fetched is given back, so that one that opens and closes many times a second costs nothing.
+    same time; 1 keeps the order. `prefetch`: unsettled messages in this process, at least `at_once` times `batch` for
+    all of them to be full. `linger_s`: how long a closed gate may stay closed before what was fetched is given back, so
+    that one that opens and closes many times a second costs nothing.
     """
 
     queue: str
@@ -175,9 +175,8 @@ class QueueConsumer(Consumer):
                         receipt.subscription.settle(receipt.tags[place])
                     self._returning = True
                 elif asked.known is None and self._line.at_once == 1:
-                    receipt.subscription.settle_up_to(
-                        receipt.tags[-1]
-                    )  # nothing before this batch is in anybody's hands
+                    # What came before this batch is settled, so that one word is enough for all of it.
+                    receipt.subscription.settle_up_to(receipt.tags[-1])
                 elif asked.known is None:
                     for tag in receipt.tags:
                         receipt.subscription.settle(tag)
