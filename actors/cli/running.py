@@ -12,15 +12,14 @@ from typing import Any, TypeVar
 
 import click
 
+from actors.cli.telling import telling
 from actors.configuration import Configuration
 from actors.environment import Environment, read_environment, unknown_variables
 from actors.ingress import Ingress
 from actors.logs import configure_logging
 from actors.stores import Stores, open_stores
-from actors.wakes import NoSignals, NoWakes
 from insika.clock import SystemClock
 from insika.crash_points import no_crash
-from insika.events import NoEvents
 from insika.storage.port import Store
 
 T = TypeVar("T")
@@ -89,19 +88,20 @@ class Door:
 
 @asynccontextmanager
 async def open_door() -> AsyncIterator[Door]:
-    """The way in for jobs, with the configuration read as at any boot. Raises as `open_store` does."""
+    """The way in for jobs, with the configuration read as at any boot; the processes of a cluster are told of what goes
+    through it. Raises as `open_store` does."""
     environment = environment_here()
-    async with open_store(environment) as store:
+    async with open_store(environment) as store, telling(environment) as told:
         configuration = Configuration(store)
         await configuration.apply_files(environment.settings, environment.agents_dir)
         await configuration.refresh()
         ingress = Ingress(
             store,
             configuration,
-            events=NoEvents(),
+            events=told.events,
             clock=SystemClock(),
-            wakes=NoWakes(),
-            signals=NoSignals(),
+            wakes=told.wakes,
+            signals=told.signals,
             crash=no_crash,
         )
         yield Door(store, ingress)

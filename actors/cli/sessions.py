@@ -23,7 +23,8 @@ from actors.cli.output import (
 )
 from actors.cli.refusals import no_session
 from actors.cli.retry import Retried, retry_turn
-from actors.cli.running import open_door, open_store, run
+from actors.cli.running import environment_here, open_door, open_store, run
+from actors.cli.telling import telling
 from actors.cli.verdicts import print_handed_in
 from insika.clock import SystemClock
 from insika.storage.rows import LogEntry, Mail, SessionRow, SessionSummary, TurnRow, Verdict
@@ -198,11 +199,14 @@ async def _session(name: str, tenant: str) -> tuple[SessionRow, Sequence[TurnRow
 
 
 async def _hold(name: str, tenant: str, *, paused: bool) -> SessionRow:
-    async with open_store() as store:
+    environment = environment_here()
+    async with open_store(environment) as store, telling(environment) as told:
         await store.set_paused(name, paused, tenant=tenant)
         session = await store.session(name, tenant=tenant)
         if session is None:
             raise no_session(name, tenant)
+        if not session.paused:
+            told.wakes.session(session.id)
         return session
 
 

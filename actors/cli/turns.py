@@ -12,8 +12,9 @@ from actors.cli.lazy import Group
 from actors.cli.options import json_option, limit_option, tenant_option
 from actors.cli.output import moment, one_line, print_fields, print_heading, print_json, print_table, short_id
 from actors.cli.refusals import NotFound, Refused, no_session
-from actors.cli.running import open_store, run
+from actors.cli.running import environment_here, open_store, run
 from actors.cli.short_ids import whole_id
+from actors.cli.telling import telling
 from insika.storage.port import ReadStore
 from insika.storage.rows import Accepted, CallRow, ModelCallRow, SessionRow, TurnRow, Verdict
 
@@ -176,11 +177,14 @@ async def _turn(turn_id: str) -> Turn:
 
 async def _cancel(turn_id: str) -> tuple[str, Accepted]:
     """The whole id, and what became of the wish."""
-    async with open_store() as store:
+    environment = environment_here()
+    async with open_store(environment) as store, telling(environment) as told:
         row = await _named(store, turn_id)
         asked = await store.cancel(row.id, request_id=f"cancel-{row.id}")
         if asked is None:
             raise Refused(f"turn {row.id} has ended already ({row.state}); nothing was changed")
+        told.signals.publish(asked.session_id)
+        told.wakes.session(asked.session_id)
         return row.id, asked
 
 
