@@ -28,7 +28,7 @@ from insika.jobs import TurnJob, digest, parse_job, turn_key
 from insika.session_vars import remembered_vars, var_updates
 from insika.storage.operations import AcceptJob
 from insika.storage.port import IntakeStore, StoreUnavailable
-from insika.storage.rows import Accepted, Verdict
+from insika.storage.rows import Accepted, TurnState, Verdict
 
 T = TypeVar("T")
 
@@ -78,7 +78,7 @@ class Ingress:
         accepted = await _patiently(lambda: self._store.accept(accept.tried_anew(str(uuid_utils.uuid7()))))
         self._crash(CrashPoint.ACCEPTED)
         self._tell(job, accepted)
-        if accepted.verdict not in (Verdict.REJECTED, Verdict.DUPLICATE):
+        if _wants_an_owner(accepted):
             self._wakes.session(accepted.session_id)
         if accepted.verdict is Verdict.INTERRUPTING:
             self._signals.publish(accepted.session_id)
@@ -145,6 +145,13 @@ class Ingress:
                 data={"verdict": str(accepted.verdict), "position": accepted.position, **_first(accepted)},
             )
         )
+
+
+def _wants_an_owner(accepted: Accepted) -> bool:
+    """Also where the first try was written and nobody was told of it, neither its producer nor an owner."""
+    if accepted.verdict is Verdict.DUPLICATE:
+        return accepted.turn_state is TurnState.QUEUED
+    return accepted.verdict is not Verdict.REJECTED
 
 
 def _first(accepted: Accepted) -> Mapping[str, str]:
