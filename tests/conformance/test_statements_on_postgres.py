@@ -14,7 +14,7 @@ from insika.storage.postgres.pool import Pool, Row
 from insika.storage.postgres.queries import sql
 from insika.storage.postgres.store import PostgresStore
 from insika.storage.rows import Committed
-from tests.store_world import LEASE_S, World, done
+from tests.store_world import LEASE_S, World, delivery, done
 
 TURN = (
     *("intake/accept", "ownership/claim", "ownership/load", "turns/start", "turns/append", "turns/start_call"),
@@ -62,3 +62,12 @@ async def test_a_turn_with_one_tool_takes_nine_statements(postgres_world: World,
 @pytest.mark.parametrize("name", TURN)
 def test_the_driver_reads_the_text_of_a_turn_s_statements_once(name: str) -> None:
     assert len(sql(name).encode()) <= REMEMBERED_BYTES
+
+
+async def test_the_parts_of_an_answer_are_listed_in_their_order(postgres_world: World) -> None:
+    """Lists go by the ids, and the clock may stand still within a statement."""
+    owner = await postgres_world.own((await postgres_world.say()).session_id)
+    await owner.start()
+    await owner.commit(deliveries=tuple(delivery("lane", f"part {n}") for n in range(12)))
+    ids = [row["id"] for row in await postgres_world.deliveries()]
+    assert ids == sorted(ids)

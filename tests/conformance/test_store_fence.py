@@ -104,6 +104,11 @@ async def commit(owner: Owner, fence: Fence, seen: Seen) -> Any:
     return await owner.store.commit(fence, seen, owner.ending(release_due=NEVER))
 
 
+async def commit_halted(owner: Owner, fence: Fence, seen: Seen) -> Any:
+    ending = owner.ending(release_due=NEVER, results=(done(0, "a", halts=True),), model_call=None)
+    return await owner.store.commit(fence, seen, ending)
+
+
 async def end(owner: Owner, fence: Fence, seen: Seen) -> Any:
     return await owner.store.end(fence, owner.failing(done(0, "a")))
 
@@ -140,6 +145,7 @@ CASES = [
     Case("finish_call", call_started, finish_call, urgent=False),
     Case("cross_boundary", steer_waits, cross_boundary, urgent=True),
     Case("commit", running, commit, urgent=True),
+    Case("commit of a halted batch", call_started, commit_halted, urgent=True),
     Case("end", call_started, end, urgent=False),
     Case("fail_queued", waiting, fail_queued, urgent=True),
     Case("settle_mail", waiting, settle_mail, urgent=False),

@@ -11,6 +11,7 @@ import pytest
 from insika.messages import ToolCall, assistant
 from insika.storage.operations import AnnouncedCall, AppendStep, SettleMail
 from insika.storage.port import Store
+from insika.storage.postgres.queries import sql
 from insika.storage.rows import CallStart, CallState, Committed, TurnState
 from tests.race_world import AS_IT_IS, Altered, Race, naive, variants
 from tests.store_world import ESTIMATE, LEASE_S, Owner, answer_call, done, measured
@@ -94,6 +95,11 @@ def commit(store: Store, owner: Owner) -> Awaitable[Any]:
     return store.commit(owner.fence, owner.seen, owner.ending())
 
 
+def commit_halted(store: Store, owner: Owner) -> Awaitable[Any]:
+    ending = owner.ending(results=(done(0, "a", halts=True), done(1, "b")), model_call=None)
+    return store.commit(owner.fence, owner.seen, ending)
+
+
 def end(store: Store, owner: Owner) -> Awaitable[Any]:
     return store.end(owner.fence, owner.failing(done(0, "a"), done(1, "b")))
 
@@ -109,6 +115,7 @@ WRITES: dict[str, Write] = {
     "turns/finish_call": finish_call,
     "turns/cross_boundary": cross_boundary,
     "endings/commit": commit,
+    "endings/commit_with_batch": commit_halted,
     "endings/end": end,
     "endings/release_for_drain": drain,
 }
@@ -131,8 +138,10 @@ async def one_who_may(race: Race, name: str) -> Owner:
 async def test_nothing_is_written_behind_a_takeover(race: Race, name: str, lost: bool) -> None:
     owner = await one_who_may(race, name)
     race.world.clock.advance(LEASE_S + 1)
-    fence = "s.lease_id = %(lease_id)s" if name in ("endings/commit", "endings/end") else "lease_id = %(lease_id)s"
-    statement = naive(name, (fence, LEASE_AS_SEEN)) if lost else AS_IT_IS
+    statement = AS_IT_IS
+    if lost:
+        fence = "s.lease_id = %(lease_id)s" if "s.lease_id = %(lease_id)s" in sql(name) else "lease_id = %(lease_id)s"
+        statement = naive(name, (fence, LEASE_AS_SEEN))
     claim, written = await race.overlap(
         lambda held: held.store.claim(owner.fence.session_id, LEASE_S), WRITES[name](race.store(statement), owner)
     )
@@ -222,7 +231,7 @@ async def test_a_boundary_over_a_result_that_is_being_recorded_is_crossed_anew(r
     assert owner.loaded.log[-1].message.content == "was done"
 
 
-@pytest.mark.parametrize("write", [commit, end], ids=lambda write: write.__name__)
+@pytest.mark.parametrize("write", [commit, commit_halted, end], ids=lambda write: write.__name__)
 async def test_a_turn_is_not_ended_over_a_step_that_is_being_appended(race: Race, write: Write) -> None:
     owner = await race.running()
     first, second = await race.overlap(lambda held: append(held.store, owner), write(race.store(), owner))
