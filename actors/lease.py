@@ -19,7 +19,7 @@ import structlog
 from insika.clock import Clock
 from insika.errors import LeaseLost
 from insika.storage.operations import Fence
-from insika.storage.port import LeaseRenewal, StoreUnavailable
+from insika.storage.port import LeaseRenewal, StoreBusy, StoreUnavailable
 from insika.storage.rows import Claim
 
 MARGIN = 0.1
@@ -41,8 +41,10 @@ class Outage:
         self._clock = clock
         self._until = 0.0
 
-    def noticed(self) -> None:
-        """The store did not answer just now."""
+    def noticed(self, error: StoreUnavailable) -> None:
+        """The store did not answer just now; unless it was not even asked."""
+        if isinstance(error, StoreBusy):
+            return
         self._until = self._clock.monotonic() + self._lease_s
 
     @property
@@ -145,8 +147,8 @@ class LeaseKeeper:
         sent_at = self._clock.monotonic()
         try:
             still_ours = self._renewal.renew([lease.fence for lease in held.values()], self._lease_s)
-        except StoreUnavailable:
-            self.outage.noticed()
+        except StoreUnavailable as error:
+            self.outage.noticed(error)
             raise
         for lease_id, urgent_seq in still_ours.items():
             lease = held[lease_id]

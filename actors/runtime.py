@@ -191,7 +191,7 @@ class Runtime:
                 take_suspects=may_take_suspect,
             )
         except StoreUnavailable as error:
-            self._keeper.outage.noticed()
+            self._keeper.outage.noticed(error)
             self._log.warning("session not claimed", session_id=session_id, reason=error.message)
             claim = None
         if may_take_suspect and (claim is None or claim.deaths < SUSPECT_DEATHS):

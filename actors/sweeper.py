@@ -78,7 +78,7 @@ class Sweeper:
                 await self.run_once()
                 pause = await self._until_next_due()
             except StoreUnavailable as error:
-                self._outage.noticed()
+                self._outage.noticed(error)
                 self._log.warning("store unavailable", reason=error.message)
                 pause = OUTAGE_PAUSE_S
             except Exception:

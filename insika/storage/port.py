@@ -60,6 +60,11 @@ class StoreUnavailable(InsikaError):
     type = "store_unavailable"
 
 
+class StoreBusy(StoreUnavailable):
+    """This process asks more at once than it has connections for, and this was not even sent. Nothing was written, and
+    the store itself may be well: this tells of no outage."""
+
+
 class StoreRefused(InsikaError):
     """A constraint of the store stopped a write that no correct caller makes. Nothing of that operation was written;
     asking again cannot help."""

@@ -51,12 +51,14 @@ class Bounds:
         the lease, so that an owner hears of a silent server while it still has its sessions."""
         lock_s = min(lease_s * 0.3, _LOCK_MAX_S)
         statement_s = min(lease_s * 0.7, _STATEMENT_MAX_S)
+        answer_s = statement_s + min(lease_s * 0.1, 2.0)
         return cls(
             lock_s=lock_s,
             statement_s=statement_s,
-            answer_s=statement_s + min(lease_s * 0.1, 2.0),
+            answer_s=answer_s,
             connect_s=max(_CONNECT_MIN_S, int(lock_s)),
-            wait_s=lock_s,
+            # By then the longest statement before it has ended. Who gives up sooner only comes back, and asks for more.
+            wait_s=answer_s,
         )
 
 

@@ -15,7 +15,7 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from insika.storage.port import StoreUnavailable
+from insika.storage.port import StoreBusy, StoreUnavailable
 from insika.storage.postgres.connection import PREPARED_MAX, Bounds, adapt, hang_up, parameters
 from insika.storage.postgres.errors import as_store_error, told
 
@@ -47,7 +47,7 @@ class Pool:
             min_size=1,
             max_size=size,
             timeout=bounds.wait_s,
-            reconnect_timeout=bounds.wait_s,
+            reconnect_timeout=bounds.lock_s,
             name=application_name,
             open=False,
         )
@@ -122,8 +122,10 @@ class Pool:
         try:
             return await self._pool.getconn()
         except PoolTimeout:
-            why = "all are in use" if self._refusal is None else told(self._refusal)
-            raise PoolTimeout(f"no connection within {self._bounds.wait_s:g} s: {why}") from None
+            within = f"within {self._bounds.wait_s:g} s"
+            if self._refusal is None:
+                raise StoreBusy(f"no connection to the database was free {within}: all are in use") from None
+            raise PoolTimeout(f"no connection {within}: {told(self._refusal)}") from None
 
     def _heard(self, refusal: psycopg.Error | None) -> None:
         self._refusal = refusal

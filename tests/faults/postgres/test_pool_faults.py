@@ -8,11 +8,12 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import psycopg
 import pytest
 
-from insika.storage.port import StoreRefused, StoreUnavailable
+from insika.storage.port import StoreBusy, StoreRefused, StoreUnavailable
 from insika.storage.postgres.connection import Bounds
 from insika.storage.postgres.pool import Pool, Statements
 from scripts.private_services.postgres import PostgresServer
@@ -96,6 +97,19 @@ async def test_a_killed_server_is_unavailable_and_found_again(
     await asyncio.to_thread(server.start)
     await until_it_works(pool)
     assert await all_at_once(pool) == [(0,), (1,), (2,), (3,)]
+
+
+async def test_who_asks_while_all_connections_are_in_use_waits_and_then_hears_that_it_was_no_outage(
+    database: str,
+) -> None:
+    pool = Pool(database, replace(Bounds.within(LEASE_S), wait_s=0.1), size=1)
+    long = asyncio.create_task(pool.row("SELECT pg_sleep(0.5), 'INSERT INTO numbers'", {}))
+    await asyncio.sleep(0)
+    with pytest.raises(StoreBusy, match="in use"):
+        await pool.row(INSERT, {"n": 1})
+    await long
+    assert await pool.row(INSERT, {"n": 2}) == (2,)
+    await pool.close()
 
 
 async def test_a_server_that_answers_nothing_any_more_is_given_up(pool: Pool, server: PostgresServer) -> None:

@@ -10,7 +10,7 @@ from actors.lease import LOOP_STOPPED_AFTER_LEASES, MARGIN, Lease, LeaseKeeper, 
 from insika.clock import ManualClock
 from insika.errors import LeaseLost
 from insika.storage.operations import Fence
-from insika.storage.port import StoreUnavailable
+from insika.storage.port import StoreBusy, StoreUnavailable
 from insika.storage.rows import Claim
 
 LEASE_S = 10.0
@@ -179,10 +179,17 @@ def test_a_store_that_is_away_is_told_of_and_remembered(keeper, clock, renewals)
 def test_for_one_lease_after_an_outage_it_is_just_over(clock):
     outage = Outage(LEASE_S, clock)
     assert not outage.just_over
-    outage.noticed()
+    outage.noticed(StoreUnavailable("away"))
     clock.advance(LEASE_S - 0.001)
     assert outage.just_over
     clock.advance(0.001)
+    assert not outage.just_over
+
+
+def test_a_process_that_asks_too_much_at_once_has_met_no_outage(clock):
+    """Else what a dead worker held would wait for a quiet moment of those that could take it."""
+    outage = Outage(LEASE_S, clock)
+    outage.noticed(StoreBusy("all connections are in use"))
     assert not outage.just_over
 
 

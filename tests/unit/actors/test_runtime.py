@@ -188,7 +188,7 @@ async def test_for_one_lease_after_an_outage_nothing_expired_is_taken(place_for)
     await gate.reached()
     place.shop.gates.clear()
     place.clock.advance(LEASE_S + 1)
-    other.keeper.outage.noticed()
+    other.keeper.outage.noticed(unavailable())
     await other.sweep()
     await other.idle()
     assert (await other.row()).epoch == 1

@@ -26,7 +26,7 @@ BOUNDS = Bounds.within(15)
 def test_every_wait_is_over_before_the_lease_is(lease_s: float) -> None:
     bounds = Bounds.within(lease_s)
     assert 0 < bounds.lock_s < lease_s / 3
-    assert bounds.wait_s < lease_s / 3
+    assert bounds.statement_s < bounds.wait_s < lease_s
     assert bounds.lock_s < bounds.statement_s < bounds.answer_s < lease_s
     assert bounds.answer_s < 60
 
