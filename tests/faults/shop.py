@@ -49,7 +49,7 @@ LIMITS: Mapping[str, Mapping[str, Any]] = {
     COLLECTS: {"queue_mode": "collect", "debounce_ms": 30_000},
 }
 """The agents, by their limits."""
-ONCE_ONLY = frozenset({"charge", "letter"})
+ONCE_ONLY = frozenset({"charge", "letter", "burn", "seize"})
 """The tools that change the world and do not bear a second run."""
 
 

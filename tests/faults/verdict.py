@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -102,12 +103,28 @@ class Evidence:
         return self.turn_of(mail)
 
     def turn_of(self, mail: Row) -> Row:
-        (turn,) = [row for row in self.turns if row["id"] == (mail["consumed_by"] or mail["turn_id"])]
-        return turn
+        return self._turns_by_id[mail["consumed_by"] or mail["turn_id"]]
+
+    def of_session(self, table: str, session_id: int) -> Sequence[Row]:
+        """The rows of a table that belong to a session."""
+        return self._by_session[table].get(session_id, ())
 
     def conversation(self, session_id: int) -> list[Message]:
-        said = [row for row in self.messages if row["session_id"] == session_id]
+        said = self.of_session("messages", session_id)
         return [_message(row) for row in sorted(said, key=lambda row: int(row["seq"]))]
+
+    @cached_property
+    def _turns_by_id(self) -> Mapping[str, Row]:
+        return {row["id"]: row for row in self.turns}
+
+    @cached_property
+    def _by_session(self) -> Mapping[str, Mapping[int, Sequence[Row]]]:
+        found: dict[str, dict[int, list[Row]]] = {}
+        for table in ("mailbox", "messages", "outbox"):
+            rows = found[table] = defaultdict(list)
+            for row in getattr(self, table):
+                rows[row["session_id"]].append(row)
+        return found
 
 
 def judge(evidence: Evidence, jobs: Collection[Mapping[str, Any]], *, gone: int, failures: Collection[str]) -> None:
@@ -127,10 +144,7 @@ def every_session_is_at_rest(evidence: Evidence) -> None:
         at_rest = {"waiting": 0, "open_calls": 0, "turn_id": None, "turn_key": None, "lease_id": None}
         assert {name: session[name] for name in at_rest} == at_rest
         assert session["due_at"] == NEVER_US
-        mine = {
-            table: [row for row in getattr(evidence, table) if row["session_id"] == session["id"]]
-            for table in ("mailbox", "messages", "outbox")
-        }
+        mine = {table: evidence.of_session(table, session["id"]) for table in ("mailbox", "messages", "outbox")}
         assert sorted(row["position"] for row in mine["mailbox"]) == list(range(1, session["mail_seq"] + 1))
         assert sorted(row["seq"] for row in mine["messages"]) == list(range(1, session["log_seq"] + 1))
         assert len(mine["outbox"]) == session["lane_seq"]
@@ -163,7 +177,7 @@ def every_job_is_in_one_turn(
     failed = {row["job_id"] for row in mail if evidence.turn_of(row)["state"] == "failed"}
     assert failed == set(failures)
     for session in evidence.sessions:
-        spoken = [row for row in evidence.messages if row["session_id"] == session["id"] and row["position"]]
+        spoken = [row for row in evidence.of_session("messages", session["id"]) if row["position"]]
         spoken.sort(key=lambda row: int(row["seq"]))
         # A message that joins a running turn may pass one that waits for a turn of its own.
         for joined in (False, True):
@@ -234,9 +248,13 @@ def every_answer_left_at_most_once(evidence: Evidence) -> None:
         assert arrived[row["id"]] <= 1, f"answer {row['id']} arrived {arrived[row['id']]} times"
         assert row["state"] == "uncertain" or arrived[row["id"]] == 1
     by_id = {row["id"]: row for row in evidence.outbox}
-    for first, second in itertools.combinations([by_id[each.id] for each in evidence.received], 2):
-        overtook = first["lane"] == second["lane"] and first["lane_pos"] > second["lane_pos"]
-        assert not overtook or first["claimed_at"] > second["hold_until"], f"{first['id']} overtook {second['id']}"
+    lanes = defaultdict(list)
+    for each in evidence.received:
+        lanes[by_id[each.id]["lane"]].append(by_id[each.id])
+    for lane in lanes.values():
+        for first, second in itertools.combinations(lane, 2):
+            overtook = first["lane_pos"] > second["lane_pos"]
+            assert not overtook or first["claimed_at"] > second["hold_until"], f"{first['id']} overtook {second['id']}"
 
 
 def delivering(database: Path) -> set[str]:
