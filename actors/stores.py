@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from actors.environment import Environment
 from insika.clock import Clock
+from insika.storage.inspection import Inspection
 from insika.storage.migrate import Migration
 from insika.storage.port import Store
 from outbox.store import OutboxStore
@@ -63,3 +64,16 @@ async def pending_migrations(environment: Environment) -> tuple[Migration, ...]:
     from insika.storage.sqlite import schema as sqlite
 
     return await asyncio.to_thread(sqlite.pending_migrations, environment.database_file)
+
+
+def inspect_database(environment: Environment, clock: Clock, *, late_s: float, answer_s: float) -> Inspection:
+    """What a diagnosis wants to know of it; nothing is changed. `late_s`: from when on something in it counts as late.
+    Blocks, `answer_s` for each statement, and longer where a server does not even answer. Raises StoreUnavailable."""
+    if environment.on_postgres:
+        from insika.storage.postgres import inspection as postgres
+
+        url = environment.database_url.get_secret_value()
+        return postgres.inspect(url, clock.now, late_s=late_s, answer_s=answer_s)
+    from insika.storage.sqlite import inspection as sqlite
+
+    return sqlite.inspect(environment.database_file, clock.now, late_s=late_s, answer_s=answer_s)

@@ -6,7 +6,10 @@ await wait_for("RabbitMQ", lambda: require_broker(amqp_url, queue_type), BrokerA
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+from pika.adapters.blocking_connection import BlockingConnection
 from pika.exceptions import AMQPError, ProbableAccessDeniedError, ProbableAuthenticationError
 
 from actors.broker.errors import BrokerAway, BrokerRefuses
@@ -26,11 +29,18 @@ async def require_broker(amqp_url: str, queue_type: QueueType) -> None:
 
 
 def _require(amqp_url: str, queue_type: QueueType) -> None:
-    address = broker_address(amqp_url, connection_name="insika preflight", where="INSIKA_AMQP_URL")
+    with connected(amqp_url, "insika preflight") as (_, connection):
+        declare(connection.channel(), queue_type)
+
+
+@contextmanager
+def connected(amqp_url: str, connection_name: str) -> Iterator[tuple[str, BlockingConnection]]:
+    """A connection, and what it is to be called for people. Raises as `require_broker` does, also when it is lost."""
+    address = broker_address(amqp_url, connection_name=connection_name, where="INSIKA_AMQP_URL")
     try:
         connection = connect(address)
         try:
-            declare(connection.channel(), queue_type)
+            yield address.name, connection
         finally:
             if connection.is_open:
                 connection.close()

@@ -67,9 +67,14 @@ def declare(channel: BlockingChannel, queue_type: QueueType) -> None:
     """Make what is missing; what is there stays as it is. Raises QueueDiffers or BrokerRefuses, after which the channel
     is closed, and whatever pika raises when the connection is lost."""
     for queue in QUEUES:
-        _ask(lambda: channel.queue_declare(queue.name, durable=True, arguments=queue.arguments(queue_type)))  # noqa: B023
+        declare_queue(channel, queue, queue_type)
     _ask(lambda: channel.exchange_declare(EXCHANGE, "topic", durable=True))
     _ask(lambda: channel.queue_bind(TURNS, EXCHANGE, TURNS_KEY))
+
+
+def declare_queue(channel: BlockingChannel, queue: Queue, queue_type: QueueType) -> None:
+    """One of them. Raises as `declare` does."""
+    _ask(lambda: channel.queue_declare(queue.name, durable=True, arguments=queue.arguments(queue_type)))
 
 
 def _ask(question: Callable[[], object]) -> None:

@@ -27,6 +27,7 @@ COMMANDS = {
     "rejected": ("actors.cli.rejected:rejected", "Jobs that could not be accepted: list, show, requeue."),
     "recover": ("actors.cli.recover:recover", "Pick up what a dead process left."),
     "migrate": ("actors.cli.migrate:migrate", "Bring the database up to date."),
+    "doctor": ("actors.cli.doctor:doctor", "Say what is wrong with a deployment, and what to do."),
 }
 
 HELP = """Runs the turns of LLM agents that chat with people: in order, steered, and delivered at most once.

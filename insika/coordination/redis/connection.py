@@ -44,8 +44,19 @@ def connect(url: str) -> Redis:
     return Redis.from_pool(pool)
 
 
+def place_of(client: Redis) -> str:
+    """Host, port and number, for people."""
+    known = client.connection_pool.connection_kwargs
+    return f"{known.get('host', 'localhost')}:{known.get('port', 6379)}/{database_number(client)}"
+
+
 def database_number(client: Redis) -> int:
     return int(client.connection_pool.connection_kwargs.get("db") or 0)
+
+
+def signals_channel(client: Redis, namespace: str) -> str:
+    """Redis has one set of channels for all its database numbers."""
+    return f"{namespace}:{database_number(client)}:signals"
 
 
 def described(error: Exception) -> str:

@@ -6,7 +6,7 @@ import asyncio
 
 from insika.clock import Clock
 from insika.coordination.port import Coordination
-from insika.coordination.redis.connection import CLOSE_S, connect, database_number
+from insika.coordination.redis.connection import CLOSE_S, connect, signals_channel
 from insika.coordination.redis.events import Bounds, RedisEventStream
 from insika.coordination.redis.health import RedisHealth
 from insika.coordination.redis.signals import RedisSignals
@@ -20,9 +20,7 @@ class RedisCoordination:
     def __init__(self, url: str, clock: Clock, *, namespace: str = "insika", bounds: Bounds | None = None) -> None:
         self._client = connect(url)
         self.health = RedisHealth(clock)
-        # Redis has one set of channels for all its database numbers.
-        channel = f"{namespace}:{database_number(self._client)}:signals"
-        self.signals = RedisSignals(self._client, channel, self.health)
+        self.signals = RedisSignals(self._client, signals_channel(self._client, namespace), self.health)
         self.events = RedisEventStream(self._client, f"{namespace}:events", self.health, bounds or Bounds())
         self._sending: list[asyncio.Task[None]] = []
         self._receiving: list[asyncio.Task[None]] = []

@@ -48,7 +48,12 @@ def migrate(url: str, *, migrations: Sequence[Migration] | None = None) -> tuple
 def pending_migrations(url: str) -> tuple[Migration, ...]:
     """What `migrate` would apply. Raises as `migrate` does."""
     with _connected(url, "read") as connection:
-        return pending(available("postgres"), _applied(connection))
+        return unapplied(connection)
+
+
+def unapplied(connection: Connection) -> tuple[Migration, ...]:
+    """What this connection's database lacks. Raises SchemaMismatch, and what psycopg raises."""
+    return pending(available("postgres"), _applied(connection))
 
 
 def require_current_schema(url: str) -> None:
@@ -56,7 +61,7 @@ def require_current_schema(url: str) -> None:
     as `migrate` does."""
     with _connected(url, "read") as connection:
         name = connection.info.dbname
-        missing = pending(available("postgres"), _applied(connection))
+        missing = unapplied(connection)
     if missing:
         names = ", ".join(f"{migration.number:04d}_{migration.name}" for migration in missing)
         raise NotMigrated(f"the database {name} is not up to date (pending: {names}). Run: insika migrate")

@@ -1,0 +1,1 @@
+SELECT count(*) FROM rejected_jobs WHERE requeued_at IS NULL
