@@ -28,8 +28,8 @@ class Stores:
 
 
 async def open_stores(environment: Environment, clock: Clock) -> Stores:
-    """Raises NotMigrated, SchemaMismatch or StoreUnavailable. `clock` is what SQLite answers for the time; PostgreSQL
-    has its own."""
+    """Raises NotMigrated, SchemaMismatch, DatabaseRefuses or StoreUnavailable. `clock` is what SQLite answers for the
+    time; PostgreSQL has its own."""
     if environment.on_postgres:
         from insika.storage.postgres.store import PostgresStore
         from outbox.postgres_store import PostgresOutboxStore

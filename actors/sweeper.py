@@ -20,6 +20,7 @@ from insika.storage.port import OwnerStore, StoreUnavailable
 
 POLL_S = 0.5
 """The longest a sweeper sleeps: another process may have written to the store without telling this one."""
+BREATH_S = 0.01
 WOKEN_AT_MOST = 500
 """Sessions in one sweep."""
 OUTAGE_PAUSE_S = 1.0
@@ -59,6 +60,7 @@ class Sweeper:
         self._expire_claims = expire_claims
         self._refresh = refresh
         self._outage = outage
+        self._overdue_s = BREATH_S
         self._log = structlog.get_logger("insika.sweeper")
 
     async def run_once(self) -> Swept:
@@ -93,4 +95,10 @@ class Sweeper:
         due_at = await self._store.next_due_at()
         if due_at == DUE_NOW:
             return self._poll_s  # woken just now; asking again at once would only spin
-        return min(self._poll_s, max(0.01, (due_at - self._clock.now()).total_seconds()))
+        left_s = (due_at - self._clock.now()).total_seconds()
+        if left_s > 0:
+            self._overdue_s = BREATH_S
+            return min(self._poll_s, max(BREATH_S, left_s))
+        # The store, which decides, has just found nothing: this machine's clock is ahead of its, by who knows how much.
+        pause_s, self._overdue_s = self._overdue_s, min(self._poll_s, 2 * self._overdue_s)
+        return pause_s

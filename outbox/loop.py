@@ -55,6 +55,7 @@ class DeliveryLoop:
         self._events = events
         self._slots = asyncio.Semaphore(slots)
         self._idle_s = idle_s
+        self._overdue_s = _BREATH_S
         self._away = wait_exponential_jitter(multiplier=0.25, max=10, jitter=0.25)
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -113,7 +114,15 @@ class DeliveryLoop:
         due_in_s = (await self._store.next_due_at() - self._clock.now()).total_seconds()
         if due_in_s <= 0 and await sweep(self._store, self._events, self._clock):
             return
-        await self._wake.wait(min(max(due_in_s, _BREATH_S), self._idle_s))
+        await self._wake.wait(self._nap(due_in_s))
+
+    def _nap(self, due_in_s: float) -> float:
+        if due_in_s > 0:
+            self._overdue_s = _BREATH_S
+            return min(max(due_in_s, _BREATH_S), self._idle_s)
+        # The store, which decides, has just found nothing: this machine's clock is ahead of its, by who knows how much.
+        nap_s, self._overdue_s = self._overdue_s, min(self._idle_s, 2 * self._overdue_s)
+        return nap_s
 
     async def _ring_on(self, stop: asyncio.Event) -> None:
         await stop.wait()

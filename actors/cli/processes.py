@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import click
 
@@ -15,6 +16,7 @@ from actors.parts import Parts
 from actors.processes.clock import run_clock
 from actors.processes.ingress import run_ingress
 from actors.processes.outbox import run_outbox
+from actors.processes.preflight import ToldToStop
 from actors.processes.worker import run_worker
 
 Process = Callable[[Environment, Parts, asyncio.Event], Awaitable[None]]
@@ -27,7 +29,8 @@ def run_process(context: click.Context, process: Process) -> None:
 
 async def _run(process: Process) -> int:
     environment = environment_here()
-    await process(environment, parts_here(environment), stop_on_signals())
+    with suppress(ToldToStop):
+        await process(environment, parts_here(environment), stop_on_signals())
     return await leave_nothing_running(0)
 
 

@@ -19,7 +19,7 @@ from outbox.recovery import sweep
 
 async def run_clock(environment: Environment, parts: Parts, stop: asyncio.Event) -> None:
     """Until `stop` is set. Raises as `prepared` does."""
-    async with prepared(environment, parts, "clock") as ground:
+    async with prepared(environment, parts, "clock", stop) as ground:
         deliveries = _DueDeliveries(ground)
         sweeper = Sweeper(
             ground.stores.store,

@@ -8,6 +8,8 @@ process, and that is said.
 
 from __future__ import annotations
 
+import asyncio
+import functools
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -20,7 +22,7 @@ from actors.broker.preflight import require_broker
 from actors.configuration import Configuration
 from actors.environment import Environment
 from actors.parts import Parts
-from actors.processes.preflight import PATIENCE_S, wait_for
+from actors.processes.preflight import PATIENCE_S, sleeping_until, wait_for
 from actors.references import log_what_is_missing, written_by_users
 from actors.stores import Stores, open_stores
 from insika.coordination.local import local_coordination
@@ -47,31 +49,32 @@ class Ground:
 
 @asynccontextmanager
 async def prepared(
-    environment: Environment, parts: Parts, process: str, *, patience_s: float = PATIENCE_S
+    environment: Environment,
+    parts: Parts,
+    process: str,
+    stop: asyncio.Event,
+    *,
+    patience_s: float = PATIENCE_S,
 ) -> AsyncIterator[Ground]:
     """The ground under `process`, once the services that it needs are there.
 
-    Raises NotReady when one is not within `patience_s` seconds, NotMigrated or SchemaMismatch for a database that is
-    not this version's, InvalidConfiguration for a wrong environment or settings, or a queue that is declared
-    otherwise."""
+    Raises NotReady when one is not within `patience_s` seconds, and ToldToStop when `stop` is set before that;
+    NotMigrated or SchemaMismatch for a database that is not this version's, DatabaseRefuses or BrokerRefuses for a
+    wrong password and the like, InvalidConfiguration for a wrong environment or settings, QueueDiffers for a queue that
+    is declared otherwise."""
     if environment.amqp_url is None:
         raise InvalidConfiguration(
             "the environment", [("INSIKA_AMQP_URL", f"must name RabbitMQ: `insika {process}` works with others")]
         )
     amqp_url = environment.amqp_url.get_secret_value()
     database = f"the database {environment.database_shown}"
+    wait = functools.partial(wait_for, patience_s=patience_s, sleep=sleeping_until(stop))
     async with AsyncExitStack() as resources:
-        stores = await wait_for(
-            database, lambda: open_stores(environment, parts.clock), StoreUnavailable, patience_s=patience_s
-        )
+        stores = await wait(database, lambda: open_stores(environment, parts.clock), StoreUnavailable)
         resources.push_async_callback(stores.close)
-        await wait_for(
-            "RabbitMQ", lambda: require_broker(amqp_url, environment.queue_type), BrokerAway, patience_s=patience_s
-        )
+        await wait("RabbitMQ", lambda: require_broker(amqp_url, environment.queue_type), BrokerAway)
         # It may have gone away again since it was opened.
-        configuration = await wait_for(
-            database, lambda: _configured(environment, stores), StoreUnavailable, patience_s=patience_s
-        )
+        configuration = await wait(database, lambda: _configured(environment, stores), StoreUnavailable)
         coordination = await resources.enter_async_context(_coordination(environment, parts))
         hints = resources.enter_context(Hints(amqp_url))
         log_what_is_missing(written_by_users(configuration.agents.all_current()), parts.models, parts.tools)

@@ -23,7 +23,7 @@ from actors.processes.running import CONSUMER_STOP_S, until_stopped
 
 async def run_ingress(environment: Environment, parts: Parts, stop: asyncio.Event) -> None:
     """Until `stop` is set. Raises as `prepared` does, and StoreGone."""
-    async with prepared(environment, parts, "ingress") as ground:
+    async with prepared(environment, parts, "ingress", stop) as ground:
         store = ground.stores.store
         ingress = Ingress(
             store,

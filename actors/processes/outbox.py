@@ -21,7 +21,7 @@ async def run_outbox(environment: Environment, parts: Parts, stop: asyncio.Event
     """Until `stop` is set and what was claimed is settled. Raises as `prepared` does.
 
     What is still being sent at the end of the drain time is cut short, and its row says that nobody knows."""
-    async with prepared(environment, parts, "outbox") as ground:
+    async with prepared(environment, parts, "outbox", stop) as ground:
         loop = asyncio.get_running_loop()
         deliveries = Deliveries(
             environment, parts, ground.stores.outbox, ground.configuration, ground.coordination.events

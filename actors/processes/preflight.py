@@ -7,7 +7,9 @@ it ends with one sentence, and a supervisor may start it again.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TypeVar
 
 import structlog
@@ -30,11 +32,35 @@ class NotReady(InsikaError):
     type = "not_ready"
 
 
+class ToldToStop(Exception):
+    """The process was told to end before it began. It has done nothing, and ends well."""
+
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+def sleeping_until(stop: asyncio.Event) -> Sleep:
+    """Sleeps as long as it is told to, and raises ToldToStop as soon as `stop` is set."""
+
+    async def sleep(seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await stop.wait()
+                raise ToldToStop
+
+    return sleep
+
+
 async def wait_for(
-    what: str, ready: Callable[[], Awaitable[T]], away: type[InsikaError], *, patience_s: float = PATIENCE_S
+    what: str,
+    ready: Callable[[], Awaitable[T]],
+    away: type[InsikaError],
+    *,
+    patience_s: float = PATIENCE_S,
+    sleep: Sleep = asyncio.sleep,
 ) -> T:
     """Try `ready` until it answers. `away` is what it raises while the service cannot be reached; all else it raises
-    passes through. Raises NotReady after `patience_s`."""
+    passes through, and what `sleep` raises between two tries. Raises NotReady after `patience_s`."""
 
     def waiting(state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome is not None else None
@@ -44,6 +70,7 @@ async def wait_for(
         retry=retry_if_exception_type(away),
         wait=wait_exponential_jitter(multiplier=0.2, max=5.0, jitter=0.2),
         stop=stop_after_delay(patience_s),
+        sleep=sleep,
         before_sleep=waiting,
         reraise=True,
     )

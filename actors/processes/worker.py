@@ -29,7 +29,7 @@ SWEEP_S = 1.0
 
 async def run_worker(environment: Environment, parts: Parts, stop: asyncio.Event) -> None:
     """Until `stop` is set; then takes nothing more and drains. Raises as `prepared` does."""
-    async with prepared(environment, parts, "worker") as ground:
+    async with prepared(environment, parts, "worker", stop) as ground:
         await Worker(ground, asyncio.get_running_loop()).run(stop)
 
 

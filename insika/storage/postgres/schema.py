@@ -15,7 +15,7 @@ from insika.errors import InvalidConfiguration
 from insika.storage.migrate import Migration, NotMigrated, available, pending
 from insika.storage.port import StoreUnavailable
 from insika.storage.postgres.connection import Bounds, adapt, parameters
-from insika.storage.postgres.errors import told
+from insika.storage.postgres.errors import DatabaseRefuses, told, what_to_do
 
 OLDEST_SERVER = 15
 
@@ -36,7 +36,8 @@ def migrate(url: str, *, migrations: Sequence[Migration] | None = None) -> tuple
     """Bring the database, which must exist, up to date. Answers what was applied.
 
     Raises SchemaMismatch when it was migrated by other code, InvalidConfiguration when the server is too old or the
-    database is not UTF-8, StoreUnavailable when it cannot be used."""
+    database is not UTF-8, DatabaseRefuses for a wrong password and the like, StoreUnavailable when it cannot be used
+    now."""
     have = available("postgres") if migrations is None else migrations
     applied: list[Migration] = []
     with _connected(url, "migrate") as connection:
@@ -79,7 +80,10 @@ def _connected(url: str, purpose: str) -> Iterator[Connection]:
             yield connection
     except psycopg.Error as error:
         where = f"the database {known.get('dbname', '')}".rstrip()
-        raise StoreUnavailable(f"cannot {purpose} {where}: {told(error)}") from None
+        why = f"cannot {purpose} {where}: {told(error)}"
+        if (remedy := what_to_do(error)) is not None:
+            raise DatabaseRefuses(f"{why}. {remedy}") from None
+        raise StoreUnavailable(why) from None
 
 
 def _require_server(connection: Connection) -> None:

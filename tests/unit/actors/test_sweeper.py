@@ -71,6 +71,18 @@ async def test_it_sleeps_until_the_next_is_due_but_never_long_nor_not_at_all():
         assert await due.sweeper._until_next_due() == expected
 
 
+async def test_a_clock_that_is_ahead_of_the_stores_does_not_make_it_spin():
+    due = Due()
+    due.next = due.clock.now() - timedelta(minutes=5)
+    paused = [await due.sweeper._until_next_due() for _ in range(12)]
+    assert paused[:4] == [0.01, 0.02, 0.04, 0.08]
+    assert paused[-4:] == [POLL_S] * 4
+    due.next = due.clock.now() + timedelta(seconds=0.1)
+    assert await due.sweeper._until_next_due() == 0.1
+    due.next = due.clock.now()
+    assert await due.sweeper._until_next_due() == 0.01
+
+
 async def test_it_survives_an_outage_and_whatever_else_and_remembers_the_outage(monkeypatch):
     monkeypatch.setattr("actors.sweeper.OUTAGE_PAUSE_S", 0.0)
     due = Due()

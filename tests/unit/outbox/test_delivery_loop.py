@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
@@ -63,6 +64,22 @@ async def test_with_nothing_due_it_sleeps_its_longest_nap_each_time(outbox):
     loop, _ = loop_over(outbox, wake, idle_s=7.0)
     await loop.run(stop)
     assert wake.slept == [7.0] * 5
+
+
+async def test_a_clock_that_is_ahead_of_the_stores_does_not_make_it_spin(outbox):
+    class FiveMinutesAgo:
+        def __getattr__(self, name):
+            return getattr(outbox.store, name)
+
+        async def next_due_at(self):
+            return outbox.clock.now() - timedelta(minutes=5)
+
+    stop = asyncio.Event()
+    wake = SleepingClock(outbox.clock, stop, naps=9)
+    loop, _ = loop_over(outbox, wake, store=FiveMinutesAgo(), idle_s=2.0)
+    await loop.run(stop)
+    assert wake.slept[:3] == [0.05, 0.1, 0.2]
+    assert wake.slept[-3:] == [2.0] * 3
 
 
 async def test_an_expired_claim_is_swept_and_told(outbox):

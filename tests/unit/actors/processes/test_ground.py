@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -47,7 +48,7 @@ async def test_a_database_that_goes_away_during_the_start_is_waited_for(
 
     monkeypatch.setattr(Configuration, step, away_at_first)
     with capture_logs() as logs:
-        async with ground.prepared(environment, Parts(ModelCatalog({})), "worker"):
+        async with ground.prepared(environment, Parts(ModelCatalog({})), "worker", asyncio.Event()):
             pass
     assert len(tries) == 2
     waited = [line for line in logs if line["event"] == "waiting"]

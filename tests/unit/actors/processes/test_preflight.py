@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from structlog.testing import capture_logs
 
-from actors.processes.preflight import NotReady, wait_for
+from actors.processes.preflight import NotReady, ToldToStop, sleeping_until, wait_for
 from insika.storage.migrate import NotMigrated
 from insika.storage.port import StoreUnavailable
 
@@ -44,3 +46,21 @@ async def test_what_waiting_cannot_help_is_not_waited_for() -> None:
     with pytest.raises(NotMigrated):
         await wait_for("PostgreSQL", service, StoreUnavailable)
     assert service.tries == 1
+
+
+async def test_a_process_that_is_told_to_end_waits_no_longer() -> None:
+    stop, service = asyncio.Event(), Service(*[StoreUnavailable("connection refused")] * 99)
+    waiting = asyncio.create_task(
+        wait_for("PostgreSQL", service, StoreUnavailable, patience_s=3600, sleep=sleeping_until(stop))
+    )
+    await asyncio.sleep(0)
+    stop.set()
+    with pytest.raises(ToldToStop):
+        await waiting
+    assert service.tries == 1
+
+
+async def test_until_then_it_waits_as_long_as_it_should() -> None:
+    service = Service(StoreUnavailable("connection refused"))
+    assert await wait_for("PostgreSQL", service, StoreUnavailable, sleep=sleeping_until(asyncio.Event())) == "here"
+    assert service.tries == 2
