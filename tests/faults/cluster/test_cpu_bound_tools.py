@@ -1,5 +1,5 @@
-"""Fault 22: tools that keep a whole process busy. Its connections stay, its leases are kept or cleanly lost, and nothing
-runs twice."""
+"""Fault 22: tools that keep a whole process busy. Its connections stay, its leases are kept or cleanly lost, and
+nothing runs twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fault 20: a conversation grows by what was said, and by nothing else: not by resumed turns, repeated jobs or retries."""
+"""Fault 20: a conversation grows by what was said, and by nothing else: not by resumed turns, repeats or retries."""
 
 from __future__ import annotations
 
