@@ -13,6 +13,8 @@ from scripts.storm.options import Options
 
 SECRET = "whsec_c3Rvcm0tc3Rvcm0tc3Rvcm0tc3Rvcm0t"
 DELIVERY_TIMEOUT_S = 3.0
+CLAIM_S = DELIVERY_TIMEOUT_S + 20.0
+"""How long the outbox holds a delivery for whoever claimed it."""
 ANSWERED_WITHIN_S = 2 * DELIVERY_TIMEOUT_S
 """After its claim a POST has its answer, or never gets one: a busy machine included."""
 ORDER_WAIT_S = 60.0

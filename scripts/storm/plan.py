@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from scripts.storm.folder import CLAIM_S
 from scripts.storm.options import Options
 
 
@@ -93,14 +94,17 @@ def _tracks(lease_s: float) -> Sequence[_Track]:
         _Draw(Kind.TERM, ("worker", "outbox", "ingress", "clock"), often=5),
         _Draw(Kind.POSTGRES_BACKENDS, ("postgres",), often=2),
         _Draw(Kind.RABBITMQ_CONNECTIONS, ("rabbitmq",), often=2),
+        _Draw(Kind.PAUSE, ("rabbitmq", "redis"), (1.0, 6.0), often=2),
         _Draw(Kind.REDIS_FLUSH, ("redis",)),
         _Draw(Kind.REDIS_AWAY, ("redis",), (0.0, 4.0), often=2),
     ]
+    beyond_the_claim = [_Draw(Kind.PAUSE, ("outbox",), (CLAIM_S + 1.0, CLAIM_S + 6.0))]
     takes_long = [_Draw(Kind.RABBITMQ_RESTART, ("rabbitmq",)), _Draw(Kind.RABBITMQ_KILL, ("rabbitmq",))]
     return (
         _Track(2.0, (lease_s + 3.5, lease_s + 5.5), costs_owners),
         _Track(1.0, (0.5, 2.5), costs_nobody),
         _Track(12.0, (25.0, 45.0), takes_long),
+        _Track(6.0, (60.0, 90.0), beyond_the_claim),
     )
 
 

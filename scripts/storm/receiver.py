@@ -45,7 +45,7 @@ LEAVES_OPEN = frozenset({Manner.TOO_LATE, Manner.RESETS, Manner.BAD_GATEWAY, Man
 """By these the sender cannot know."""
 
 _PER_THOUSAND = {
-    Manner.TAKES_SLOWLY: 60,
+    Manner.TAKES_SLOWLY: 250,
     Manner.BUSY: 30,
     Manner.BROKEN: 20,
     Manner.THROTTLES: 20,

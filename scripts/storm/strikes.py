@@ -60,8 +60,8 @@ class Strikes:
     async def _strike(self, fault: Fault, target: str) -> None:
         member = self._cluster.members.get(target)
         busy = member.busy if member is not None else self._on_service[target]
-        if member is None and busy.locked():
-            # It is not up again yet; what comes while it is away would pile up behind it.
+        if busy.locked():
+            # Something is still being done to it, and what comes meanwhile would pile up behind that.
             self._book("passed over", fault=fault.kind, target=target)
             return
         async with busy:
