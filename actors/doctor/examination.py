@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+import structlog
+
 from actors.bounded import bounded
 from actors.broker import inspection as broker
 from actors.broker.errors import BrokerAway, BrokerRefuses
@@ -30,6 +32,8 @@ from insika.settings import Settings
 from insika.storage.inspection import Contents, Inspection
 
 T = TypeVar("T")
+
+_log = structlog.get_logger("insika.doctor")
 
 STATEMENT_S = 5.0
 SERVICE_S = 15.0
@@ -98,7 +102,9 @@ async def _database(environment: Environment, clock: Clock) -> _Heard:
     except TimeoutError:
         return _Heard(findings=[fail(database.ABOUT, f"{shown} did not answer within {SERVICE_S:g} s.", do)])
     except InsikaError as error:
-        return _Heard(findings=[fail(database.ABOUT, f"{shown} cannot be used: {error.message}.", do)])
+        return _Heard(findings=[fail(database.ABOUT, f"{shown} cannot be used: {error.message.rstrip('.')}.", do)])
+    except Exception as error:
+        return _Heard(findings=[_unforeseen(database.ABOUT, shown, error)])
     return _Heard(found.contents, list(database.judged(found, environment.database_shown)))
 
 
@@ -116,6 +122,8 @@ async def _broker(environment: Environment) -> broker.BrokerFacts | Finding | No
         return fail(queues.BROKER, f"{error.message}.", do)
     except (BrokerRefuses, InvalidConfiguration) as error:
         return fail(queues.BROKER, f"{error.message}.", "Mend that; processes end at their start until then.")
+    except Exception as error:
+        return _unforeseen(queues.BROKER, "RabbitMQ", error)
 
 
 async def _redis(environment: Environment, clock: Clock) -> list[Finding]:
@@ -125,13 +133,23 @@ async def _redis(environment: Environment, clock: Clock) -> list[Finding]:
         async with asyncio.timeout(SERVICE_S):
             return list(coordination.judged(await redis.inspect(environment.redis_url.get_secret_value(), clock.now)))
     except TimeoutError:
-        return [coordination.away(f"Redis did not answer within {SERVICE_S:g} s")]
+        finding = coordination.away(f"Redis did not answer within {SERVICE_S:g} s")
     except redis.RedisAway as error:
-        return [coordination.away(error)]
+        finding = coordination.away(error)
     except redis.RedisRefuses as error:
-        return [coordination.refused(error)]
+        finding = coordination.refused(error)
     except InvalidConfiguration as error:
-        return [fail(coordination.ABOUT, f"{error.message}.", "Set INSIKA_REDIS_URL right.")]
+        finding = fail(coordination.ABOUT, f"{error.message}.", "Set INSIKA_REDIS_URL right.")
+    except Exception as error:
+        finding = _unforeseen(coordination.ABOUT, "Redis", error)
+    return [finding]
+
+
+def _unforeseen(about: str, who: str, error: Exception) -> Finding:
+    """A fault of ours must not keep the rest from being told."""
+    _log.error("not examined", about=about, exc_info=error)
+    what = f"{who} could not be looked at ({type(error).__name__})."
+    return fail(about, what, "Look at it by hand, and report what is logged here as a fault of Insika.")
 
 
 async def _files(environment: Environment) -> Files:

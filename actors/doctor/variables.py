@@ -36,9 +36,7 @@ def _alone(environment: Environment) -> Iterator[Finding]:
         what = "INSIKA_AMQP_URL is not set, so `insika ingress`, `worker`, `outbox` and `clock` will not start."
         yield warn(ABOUT, what, "Set it to amqp://user:password@host:5672/vhost; `insika dev` works without.")
     else:
-        yield ok(
-            ABOUT, "RabbitMQ and Redis do not apply: one process does all the work (`insika dev`)."
-        )
+        yield ok(ABOUT, "RabbitMQ and Redis do not apply: one process does all the work (`insika dev`).")
 
 
 def _cluster(environment: Environment) -> Iterator[Finding]:
