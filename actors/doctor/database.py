@@ -11,8 +11,6 @@ from insika.storage.inspection import FileFacts, Inspection, ServerFacts
 from insika.text import counted
 
 ABOUT = "database"
-PER_PROCESS = 11
-"""Connections that one process may have open: its pool, and in a worker the one that renews leases."""
 LITTLE_DISK_BYTES = 256 * 1024 * 1024
 
 _LOSES = "a crash of the server can lose what was committed, and no promise survives that"
@@ -60,10 +58,10 @@ def _durability(server: ServerFacts) -> Iterator[Finding]:
 def _room(server: ServerFacts) -> Finding:
     free = max(0, server.connections_max - server.connections)
     used = f"{server.connections} of {counted(server.connections_max, 'connection')} to PostgreSQL are in use"
-    if free < PER_PROCESS:
-        do = f"Raise max_connections (or the role's or database's limit): one process has up to {PER_PROCESS}."
+    if free < server.per_process:
+        do = f"Raise max_connections (or the role's or database's limit): one process has up to {server.per_process}."
         return warn(ABOUT, f"{used}, which leaves no room for another process.", do)
-    return ok(ABOUT, f"{used}; a process has up to {PER_PROCESS}.")
+    return ok(ABOUT, f"{used}; a process has up to {server.per_process}.")
 
 
 def _file(file: FileFacts, shown: str) -> Iterator[Finding]:

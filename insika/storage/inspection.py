@@ -18,8 +18,9 @@ class ServerFacts:
     `version` is server_version_num: 150004 for 15.4. `writable` False: a standby, or a server or role that is set to
     reading only. `settings` are the server's own words for the settings that are asked for. `connections`: clients
     connected now, this one among them; `connections_max`: how many there may be, reserved ones left out, of this role
-    and this database too. `renewals`: connections by which workers renew leases here, one for each. `ahead_s`: by how
-    much its clock is ahead of this machine's, give or take `doubt_s`."""
+    and this database too; `per_process`: how many one process of ours may have open. `renewals`: connections by which
+    workers renew leases here, one for each. `ahead_s`: by how much its clock is ahead of this machine's, give or take
+    `doubt_s`."""
 
     version: int
     version_text: str
@@ -28,6 +29,7 @@ class ServerFacts:
     settings: Mapping[str, str]
     connections: int
     connections_max: int
+    per_process: int
     renewals: int
     ahead_s: float
     doubt_s: float

@@ -15,7 +15,8 @@ from insika.storage.migrate import SchemaMismatch
 from insika.storage.port import StoreUnavailable
 from insika.storage.postgres import mapping
 from insika.storage.postgres.connection import Bounds, adapt, parameters
-from insika.storage.postgres.errors import told
+from insika.storage.postgres.errors import DatabaseRefuses, told, what_to_do
+from insika.storage.postgres.pool import SIZE
 from insika.storage.postgres.queries import sql
 from insika.storage.postgres.schema import OLDEST_SERVER, unapplied
 
@@ -25,7 +26,7 @@ _ROUNDS = 3
 
 def inspect(url: str, now: Callable[[], datetime], *, late_s: float, answer_s: float) -> Inspection:
     """`now` is this machine's clock. `late_s`: from when on something counts as late. `answer_s` bounds each statement
-    in the server. Raises StoreUnavailable when nobody answers."""
+    in the server. Raises StoreUnavailable, or DatabaseRefuses, which says what to do."""
     bounds = Bounds(lock_s=answer_s, statement_s=answer_s, answer_s=answer_s, connect_s=int(answer_s), wait_s=0)
     known = parameters(url, bounds, "insika doctor")
     # As the server itself would plan: these statements look at whole tables.
@@ -36,8 +37,10 @@ def inspect(url: str, now: Callable[[], datetime], *, late_s: float, answer_s: f
             adapt(connection)
             return _inspection(connection, now, late_s)
     except psycopg.Error as error:
-        where = f"the database {known.get('dbname', '')}".rstrip()
-        raise StoreUnavailable(f"cannot read {where}: {told(error)}") from None
+        why = told(error)
+        if (remedy := what_to_do(error)) is not None:
+            raise DatabaseRefuses(f"{why}. {remedy}") from None
+        raise StoreUnavailable(why) from None
 
 
 def _connected(known: dict[str, Any]) -> Connection[Any]:
@@ -71,7 +74,7 @@ def _server(connection: Connection[Any], now: Callable[[], datetime]) -> ServerF
     ((known,),) = connection.execute("SELECT to_regprocedure('insika_now()') IS NOT NULL").fetchall()
     clock = "SELECT insika_now()" if known else "SELECT clock_timestamp()"  # what all statements go by, if it is there
     doubt_s, ahead_s = min(_compared(connection, clock, now) for _ in range(_ROUNDS))
-    return ServerFacts(version, text, encoding, writable, settings, used, most, renewals, ahead_s, doubt_s)
+    return ServerFacts(version, text, encoding, writable, settings, used, most, SIZE + 1, renewals, ahead_s, doubt_s)
 
 
 def _compared(connection: Connection[Any], clock: str, now: Callable[[], datetime]) -> tuple[float, float]:

@@ -25,7 +25,8 @@ Params = Mapping[str, Any]
 Statements = Callable[[str, Params], Awaitable[list[Row]]]
 """Runs a statement inside a transaction, and answers its rows."""
 
-_SIZE = 10
+SIZE = 10
+"""Connections of one process; a worker has another one by which it renews its leases."""
 
 
 class Pool:
@@ -34,7 +35,7 @@ class Pool:
     Every method raises StoreUnavailable when nobody can say whether the statement was executed (or it was not, and may
     be asked again), and StoreRefused when a guard of the tables stopped it."""
 
-    def __init__(self, url: str, bounds: Bounds, *, application_name: str = "insika", size: int = _SIZE) -> None:
+    def __init__(self, url: str, bounds: Bounds, *, application_name: str = "insika", size: int = SIZE) -> None:
         self._bounds = bounds
         self._running: set[asyncio.Task[Any]] = set()
         self._closed = False

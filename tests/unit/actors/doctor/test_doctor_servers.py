@@ -22,7 +22,7 @@ SETTINGS = {
     "synchronous_commit": "on",
     "synchronous_standby_names": "",
 }
-SERVER = ServerFacts(150004, "15.4 (Debian 15.4-1)", "UTF8", True, SETTINGS, 20, 97, 2, 0.0001, 0.0002)
+SERVER = ServerFacts(150004, "15.4 (Debian 15.4-1)", "UTF8", True, SETTINGS, 20, 97, 11, 2, 0.0001, 0.0002)
 FILE = FileFacts((3, 40, 1), "insika.db", True, True, 10**10)
 CONTENTS = Contents(None, (), None, None, 0)
 IDLE = SessionFacts(0, 0, 0, 0.0, 0, 0, 0)
