@@ -85,7 +85,7 @@ def _ask(question: Callable[[], object]) -> None:
         if error.reply_code == _PRECONDITION_FAILED and (found := _INEQUIVALENT.search(text)):
             raise QueueDiffers(_difference(found)) from None
         if error.reply_code == _ACCESS_REFUSED:
-            why = "the user needs the permissions to configure, write and read `insika.*`"
+            why = "the user needs the permissions to configure, write and read `insika.*`, and to write `amq.default`"
             raise BrokerRefuses(f"RabbitMQ refuses: {text}; {why}") from None
         raise
 
