@@ -121,7 +121,9 @@ class Environment(BaseSettings):
         if not self.on_postgres:
             return str(self.database_file)
         parts = urlsplit(self.database_url.get_secret_value())
-        return f"{parts.scheme}://{parts.hostname or 'localhost'}:{parts.port or 5432}{parts.path}"
+        hosts = (parts.netloc.rpartition("@")[2] or "localhost").split(",")  # libpq takes several
+        with_ports = (host if ":" in host.rpartition("]")[2] else f"{host}:5432" for host in hosts)
+        return f"{parts.scheme}://{','.join(with_ports)}{parts.path}"
 
     @property
     def database_file(self) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from actors.environment import QueueType, read_environment, sqlite_file
+from actors.environment import Environment, QueueType, read_environment, sqlite_file
 from insika.errors import InvalidConfiguration
 
 SECRET = "whsec_" + base64.b64encode(b"0" * 24).decode()
@@ -169,6 +169,20 @@ def test_an_environment_cannot_be_changed() -> None:
     environment = read_environment()
     with pytest.raises(ValidationError):
         environment.slots = 1  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://user:t0ken@db/insika?sslmode=require", "postgresql://db:5432/insika"),
+        ("postgresql://user:t0ken@db:6000/insika", "postgresql://db:6000/insika"),
+        ("postgresql://user:t0ken@db1:6000,db2/insika", "postgresql://db1:6000,db2:5432/insika"),
+        ("postgresql://user:t0ken@[::1]/insika", "postgresql://[::1]:5432/insika"),
+        ("postgresql:///insika", "postgresql://localhost:5432/insika"),
+    ],
+)
+def test_a_database_is_shown_by_its_hosts_and_name(url: str, shown: str) -> None:
+    assert Environment.model_validate({"database_url": url}).database_shown == shown
 
 
 def test_the_services_of_a_cluster_are_read_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
