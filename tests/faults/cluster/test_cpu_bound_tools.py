@@ -11,7 +11,7 @@ from tests.faults.cluster.member import until
 from tests.faults.shop import job
 
 TOOLS = 40
-BURNS_S = 0.25
+BURNS_S = 0.2
 HEARTBEAT_S = 2
 """A connection that says nothing for twice as long is closed by the broker. All tools together take longer."""
 LEASE_S = 6
