@@ -25,6 +25,7 @@ class Kind(enum.StrEnum):
     POSTGRES_FAST = "fast restart"
     POSTGRES_IMMEDIATE = "immediate restart"
     POSTGRES_KILL = "SIGKILL and start"
+    POSTGRES_AWAY = "stopped, and started much later"
     POSTGRES_BACKENDS = "backends terminated"
     RABBITMQ_RESTART = "restart"
     RABBITMQ_KILL = "SIGKILL, start"
@@ -57,7 +58,7 @@ class _Draw:
 
 @dataclass(frozen=True, slots=True)
 class _Track:
-    """Faults that follow one another, `apart_s` between the end of one and the beginning of the next."""
+    """The first comes at `first_s`, so that a short storm has none of what takes long. Faults that follow one another, `apart_s` between the end of one and the beginning of the next."""
 
     first_s: float
     apart_s: tuple[float, float]
@@ -99,12 +100,14 @@ def _tracks(lease_s: float) -> Sequence[_Track]:
         _Draw(Kind.REDIS_AWAY, ("redis",), (0.0, 4.0), often=2),
     ]
     beyond_the_claim = [_Draw(Kind.PAUSE, ("outbox",), (CLAIM_S + 1.0, CLAIM_S + 6.0))]
+    beyond_all_patience = [_Draw(Kind.POSTGRES_AWAY, ("postgres",), (14.0, 20.0))]
     takes_long = [_Draw(Kind.RABBITMQ_RESTART, ("rabbitmq",)), _Draw(Kind.RABBITMQ_KILL, ("rabbitmq",))]
     return (
         _Track(2.0, (lease_s + 3.5, lease_s + 5.5), costs_owners),
         _Track(1.0, (0.5, 2.5), costs_nobody),
         _Track(12.0, (25.0, 45.0), takes_long),
         _Track(6.0, (60.0, 90.0), beyond_the_claim),
+        _Track(80.0, (100.0, 150.0), beyond_all_patience),
     )
 
 

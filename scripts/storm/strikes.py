@@ -110,7 +110,7 @@ class Strikes:
                 await asyncio.to_thread(self._services.rabbitmq.console.evaluate, _CLOSE_ALL)
             case Kind.REDIS_FLUSH:
                 await asyncio.to_thread(_flush, self._services.redis.url)
-            case Kind.REDIS_AWAY:
+            case Kind.REDIS_AWAY | Kind.POSTGRES_AWAY:
                 await asyncio.to_thread(server.stop)
                 await asyncio.sleep(fault.lasts_s)
                 await asyncio.to_thread(server.start)
