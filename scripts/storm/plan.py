@@ -58,7 +58,8 @@ class _Draw:
 
 @dataclass(frozen=True, slots=True)
 class _Track:
-    """The first comes at `first_s`, so that a short storm has none of what takes long. Faults that follow one another, `apart_s` between the end of one and the beginning of the next."""
+    """Faults that follow one another, `apart_s` between the end of one and the beginning of the next. What takes long
+    comes first at a `first_s` that a short storm does not reach."""
 
     first_s: float
     apart_s: tuple[float, float]

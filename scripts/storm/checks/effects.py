@@ -33,9 +33,9 @@ def runs_and_calls_agree(evidence: Evidence) -> Iterator[str]:
     for key in runs.keys() - calls.keys():
         yield f"{runs[key][0]['tool']} ran for call {key[1]}, which is in no log"
     for key, call in calls.items():
-        yield from _disagreement(
-            call, evidence.turns_by_id[key[0]]["state"], len(runs.get(key, ())), len(done.get(key, ()))
-        )
+        yield from _disagreement(call, len(runs.get(key, ())), len(done.get(key, ())))
+        if call["state"] == "unknown" and not _may_be_unknown(evidence, call):
+            yield f"call {call['call_id']} of {call['name']} is unknown, and might have been run again"
     for key, of_call in runs.items():
         if len({entry["key"] for entry in of_call}) > 1:
             yield f"call {key[1]} was run with more than one key"
@@ -75,8 +75,8 @@ def late_starts(evidence: Evidence) -> int:
     return sum(1 for entry, call in starts if call and call["ended_at"] and entry["at"] > call["ended_at"] + _WRITTEN_S)
 
 
-def _disagreement(call: Row, turn_state: str, runs: int, ends: int) -> Iterator[str]:
-    name, state, once = call["name"], call["state"], call["name"] in ONCE_ONLY
+def _disagreement(call: Row, runs: int, ends: int) -> Iterator[str]:
+    name, state = call["name"], call["state"]
     if bool(call["side_effect"]) != (name in SIDE_EFFECTS):
         yield f"{name} is in the store with side_effect {call['side_effect']}"
     if state not in ("done", "unknown", "not_run"):
@@ -87,8 +87,14 @@ def _disagreement(call: Row, turn_state: str, runs: int, ends: int) -> Iterator[
         yield f"call {call['call_id']} of {name} failed: {call['result']}"
     if state == "not_run" and name in SIDE_EFFECTS and runs > 0:
         yield f"call {call['call_id']} of {name} was not run, says the store, and ran {runs} times"
-    if state == "unknown" and not once and turn_state == "completed":
-        yield f"call {call['call_id']} of {name} is unknown, and might have been run again"
+
+
+def _may_be_unknown(evidence: Evidence, call: Row) -> bool:
+    """One that bears a second run gets it, unless its turn was cut or its worker left it behind in a drain."""
+    if call["name"] in ONCE_ONLY or evidence.turns_by_id[call["turn_id"]]["state"] != "completed":
+        return True
+    drains = evidence.faults(Kind.TERM, "worker")
+    return any(drain["began"] <= call["ended_at"] <= drain["ended"] for drain in drains)
 
 
 def _twice(starts: list[Row], column: str) -> Iterator[Row]:

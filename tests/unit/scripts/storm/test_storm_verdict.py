@@ -290,6 +290,10 @@ BROKEN: dict[str, tuple[str, Break]] = {
     "a call that was not run ran": ("runs_and_calls_agree", change("tool_calls", 0, state="not_run")),
     "a call is done and its tool is not": ("runs_and_calls_agree", remove("journal", 2)),
     "a call is still open": ("runs_and_calls_agree", change("tool_calls", 0, state="started")),
+    "a call that bears a second run did not get it": (
+        "runs_and_calls_agree",
+        both(change("tool_calls", 2, state="unknown"), change("turns", 2, state="completed")),
+    ),
     "a tool failed": ("runs_and_calls_agree", change("tool_calls", 1, is_error=True)),
     "a call was run with two keys": ("runs_and_calls_agree", repeat("journal", 3, key="another")),
     "a tool started after its turn": ("nothing_starts_after_its_end", repeat("journal", 3, at=12.5)),
@@ -409,6 +413,13 @@ def test_a_pause_of_another_process_excuses_no_late_start():
     repeat("journal", 3, at=20.0)(evidence)
     evidence.deeds.append(fault(Kind.PAUSE, "worker-1", 10.4, 19.9, process=8))
     assert broken_rules(judge(evidence)) == {"nothing_starts_after_its_end"}
+
+
+def test_what_a_worker_left_behind_in_a_drain_may_be_unknown():
+    evidence = sound()
+    BROKEN["a call that bears a second run did not get it"][1](evidence)
+    evidence.deeds.append(fault(Kind.TERM, "worker-1", 10.5, 12.0))
+    assert "runs_and_calls_agree" not in broken_rules(judge(evidence))
 
 
 def test_an_answer_may_overtake_one_that_held_up_the_lane_for_long_enough():
