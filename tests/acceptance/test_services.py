@@ -175,9 +175,15 @@ def test_run_brings_them_up_for_as_long_as_the_command_runs(clone):
         socket.create_connection(("127.0.0.1", int(port)))
 
 
+def hears_all_signals() -> None:
+    """What ignores a signal when it starts does so for good, as everything does under nohup."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize(("sent", "status"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
 def test_an_interrupted_start_leaves_nothing(clone, sent, status):
-    running = clone.start("run", "sleep", "300")
+    running = clone.start("run", "sleep", "300", preexec_fn=hears_all_signals)
     until(lambda: list(clone.temporary.glob("*/redis/log")))
     [folder] = clone.data()
     os.killpg(running.pid, signal.Signals[sent])
