@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`seconds`: how long jobs come and faults strike; then everything is left alone until it is at rest, for at most
-    `patience_s`. `lease_s`, `drain_s`: as the processes are told; short, so that much happens in a storm."""
+    """`seconds`: how long jobs come and faults strike; then everything is left alone until it is at rest. `lease_s`, `drain_s`: as the processes are told; short, so that much happens in a storm."""
 
     seconds: float
     seed: int
@@ -22,7 +21,12 @@ class Options:
     lease_s: float = 3.0
     drain_s: float = 3.0
     slots: int = 50
-    patience_s: float = 120.0
+
+    @property
+    def patience_s(self) -> float:
+        """How long it may take until everything is at rest: what was in flight must be found out to be lost, and what
+        has piled up must be run, also on a slow machine."""
+        return 120.0 + self.jobs / 20
 
     @property
     def processes(self) -> Mapping[str, int]:

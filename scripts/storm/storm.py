@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -98,7 +99,8 @@ async def _progress(producer: StormProducer, total: int, tell: Tell) -> None:
     begun = time.monotonic()
     while True:
         await asyncio.sleep(_TELLS_S)
-        tell(f"{time.monotonic() - begun:4.0f} s: {producer.published} of {total} messages published")
+        load = f"load {os.getloadavg()[0]:.1f}"
+        tell(f"{time.monotonic() - begun:4.0f} s: {producer.published} of {total} messages published, {load}")
 
 
 def _told(fault: Fault) -> str:
