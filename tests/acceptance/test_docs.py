@@ -3,13 +3,15 @@
 In a `console` block a line that begins with "$ " is run, in one shell for the whole page; what follows is its output,
 in which "…" stands for anything. A block whose first line is a comment with a file's name is written to that file; a
 Python file that no command of its page runs is run by itself, and must say nothing. A page that begins with the comment
-"runs with RabbitMQ" finds the queues that ingress declares on a RabbitMQ at INSIKA_AMQP_URL.
+"runs with RabbitMQ" finds the queues that ingress declares on a RabbitMQ at INSIKA_AMQP_URL. A page has PostgreSQL,
+RabbitMQ and Redis, all empty, from the comment "runs with the services" on, as after `scripts/services env`.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -18,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+import redis
 import yaml
 
 from actors.broker.topology import declare
@@ -26,7 +29,8 @@ from tests.amqp_wire import channel
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+WITH_SERVICES = "<!-- runs with the services -->"
+FENCE = re.compile(rf"^```(\w*)\n(.*?)^```$|^{WITH_SERVICES}$", re.MULTILINE | re.DOTALL)
 FILE_NAME = re.compile(r"^# ([\w./-]+\.(?:ya?ml|py|json))$")
 WITH_RABBITMQ = "<!-- runs with RabbitMQ -->"
 DONE = "<<insika-docs-done>>"
@@ -39,7 +43,9 @@ class Command:
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
-    return [(match[1], match[2]) for match in FENCE.finditer(page.read_text())]
+    """Language and text of each, in order; the comment that wants services stands for itself."""
+    found = FENCE.finditer(page.read_text())
+    return [(WITH_SERVICES, "") if match[0] == WITH_SERVICES else (match[1], match[2]) for match in found]
 
 
 def commands(block: str) -> list[Command]:
@@ -93,6 +99,18 @@ class Shell:
         self._process.wait()
 
 
+def services(request: pytest.FixtureRequest) -> Mapping[str, str]:
+    """Empty ones, by the variables that lead to them."""
+    redis_url = request.getfixturevalue("redis_url")
+    with redis.Redis.from_url(redis_url) as client:
+        client.flushdb()
+    return {
+        "INSIKA_DATABASE_URL": request.getfixturevalue("fresh_postgres_url"),
+        "INSIKA_AMQP_URL": request.getfixturevalue("clean_amqp_url"),
+        "INSIKA_REDIS_URL": redis_url,
+    }
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_page_does_what_it_shows(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     given = {}
@@ -103,6 +121,10 @@ def test_the_page_does_what_it_shows(page: Path, tmp_path: Path, request: pytest
     shell = Shell(tmp_path, given)
     try:
         for language, block in blocks(page):
+            if language == WITH_SERVICES:
+                for name, url in services(request).items():
+                    shell.run(f"export {name}={shlex.quote(url)}")
+                continue
             if named := FILE_NAME.match(block.splitlines()[0]):
                 file = tmp_path / named[1]
                 file.parent.mkdir(parents=True, exist_ok=True)
@@ -133,6 +155,6 @@ def test_every_page_is_linked_from_the_readme_and_every_link_leads_somewhere() -
 
 def test_the_two_commands_of_the_readme_are_there() -> None:
     shown = re.findall(r"^(scripts/\w+)", (ROOT / "README.md").read_text(), re.MULTILINE)
-    assert shown == ["scripts/demo", "scripts/test"]
+    assert shown == ["scripts/demo", "scripts/test", "scripts/services"]
     assert all(os.access(ROOT / script, os.X_OK) for script in shown)
     assert "scripts/test" in (ROOT / ".ci" / "run").read_text()
