@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`seconds`: how long jobs come and faults strike; then everything is left alone until it is at rest. `lease_s`, `drain_s`: as the processes are told; short, so that much happens in a storm."""
+    """`seconds`: how long jobs come and faults strike; then everything is left alone until it is at rest. `lease_s`,
+    `drain_s`: as the processes are told; short, so that much happens in a storm."""
 
     seconds: float
     seed: int
