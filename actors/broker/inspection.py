@@ -5,15 +5,16 @@ It makes nothing: a queue is only declared where there is one, which tells wheth
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from pika.adapters.blocking_connection import BlockingConnection
+from pika.adapters.blocking_connection import BlockingChannel, BlockingConnection
 from pika.exceptions import ChannelClosedByBroker
 
 from actors.broker.errors import BrokerRefuses, QueueDiffers
 from actors.broker.preflight import connected
-from actors.broker.topology import QUEUES, Queue, declare_queue
+from actors.broker.topology import EXCHANGE, QUEUES, Queue, declare_exchange, declare_queue
 from actors.environment import QueueType
 
 _NOT_FOUND = 404
@@ -31,11 +32,13 @@ class QueueFacts:
 
 @dataclass(frozen=True, slots=True)
 class BrokerFacts:
-    """`name` is host, port and virtual host. A queue that is None is not there."""
+    """`name` is host, port and virtual host. A queue that is None is not there. `exchange`: why that one is not as this
+    version declares it, "" when it is, None when it is not there."""
 
     name: str
     version: str
     queues: Mapping[str, QueueFacts | None]
+    exchange: str | None = ""
 
 
 def inspect(amqp_url: str, queue_type: QueueType) -> BrokerFacts:
@@ -43,23 +46,43 @@ def inspect(amqp_url: str, queue_type: QueueType) -> BrokerFacts:
     URL that is none."""
     with connected(amqp_url, "insika doctor") as (name, connection):
         queues = {queue.name: _queue(connection, queue, queue_type) for queue in QUEUES}
-        return BrokerFacts(name, _version(connection), queues)
+        return BrokerFacts(name, _version(connection), queues, _exchange(connection))
 
 
 def _queue(connection: BlockingConnection, queue: Queue, queue_type: QueueType) -> QueueFacts | None:
     channel = connection.channel()  # of its own: an answer that is no ends it
+    there = _there(lambda: channel.queue_declare(queue.name, passive=True))
+    if there is None:
+        return None
+    differs = _differs(channel, lambda: declare_queue(channel, queue, queue_type))
+    return QueueFacts(there.method.message_count, there.method.consumer_count, differs)
+
+
+def _exchange(connection: BlockingConnection) -> str | None:
+    channel = connection.channel()
+    if _there(lambda: channel.exchange_declare(EXCHANGE, passive=True)) is None:
+        return None
+    return _differs(channel, lambda: declare_exchange(channel))
+
+
+def _there(ask: Callable[[], Any]) -> Any:
+    """What is told of something that is there, else None."""
     try:
-        found = channel.queue_declare(queue.name, passive=True).method
+        return ask()
     except ChannelClosedByBroker as error:
         if error.reply_code == _NOT_FOUND:
             return None
         raise BrokerRefuses(f"RabbitMQ refuses: {error.reply_text}") from None
+
+
+def _differs(channel: BlockingChannel, declare: Callable[[], None]) -> str:
+    """Of something that is there: why it cannot be declared as this version does."""
     try:
-        declare_queue(channel, queue, queue_type)
+        declare()
     except (QueueDiffers, BrokerRefuses) as difference:
-        return QueueFacts(found.message_count, found.consumer_count, difference.message)
+        return difference.message
     channel.close()
-    return QueueFacts(found.message_count, found.consumer_count)
+    return ""
 
 
 def _version(connection: BlockingConnection) -> str:

@@ -68,13 +68,18 @@ def declare(channel: BlockingChannel, queue_type: QueueType) -> None:
     is closed, and whatever pika raises when the connection is lost."""
     for queue in QUEUES:
         declare_queue(channel, queue, queue_type)
-    _ask(lambda: channel.exchange_declare(EXCHANGE, "topic", durable=True))
+    declare_exchange(channel)
     _ask(lambda: channel.queue_bind(TURNS, EXCHANGE, TURNS_KEY))
 
 
 def declare_queue(channel: BlockingChannel, queue: Queue, queue_type: QueueType) -> None:
     """One of them. Raises as `declare` does."""
     _ask(lambda: channel.queue_declare(queue.name, durable=True, arguments=queue.arguments(queue_type)))
+
+
+def declare_exchange(channel: BlockingChannel) -> None:
+    """Raises as `declare` does."""
+    _ask(lambda: channel.exchange_declare(EXCHANGE, "topic", durable=True))
 
 
 def _ask(question: Callable[[], object]) -> None:

@@ -9,6 +9,7 @@ import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 import structlog
 
@@ -129,9 +130,14 @@ async def _broker(environment: Environment) -> broker.BrokerFacts | Finding | No
 async def _redis(environment: Environment, clock: Clock) -> list[Finding]:
     if environment.redis_url is None:
         return []
+    url = environment.redis_url.get_secret_value()
+    # Its client would look the name up on a thread that the end of this process waits for.
+    unknown = await _addresses(urlsplit(url).hostname or "localhost")
+    if isinstance(unknown, str):
+        return [coordination.away(f"The host of Redis cannot be found: {unknown}")]
     try:
         async with asyncio.timeout(SERVICE_S):
-            return list(coordination.judged(await redis.inspect(environment.redis_url.get_secret_value(), clock.now)))
+            return list(coordination.judged(await redis.inspect(url, clock.now)))
     except TimeoutError:
         finding = coordination.away(f"Redis did not answer within {SERVICE_S:g} s")
     except redis.RedisAway as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from actors.broker.inspection import BrokerFacts, QueueFacts
-from actors.broker.topology import DEAD, OUTBOX, SESSIONS, TURNS
+from actors.broker.topology import DEAD, EXCHANGE, OUTBOX, SESSIONS, TURNS
 from actors.doctor.finding import Finding, fail, ok, warn
 from actors.doctor.versions import RABBITMQ, new_enough
 from insika.storage.inspection import DeliveryFacts, SessionFacts
@@ -29,6 +29,10 @@ def judged(broker: BrokerFacts, sessions: SessionFacts | None, deliveries: Deliv
     yield new_enough(BROKER, "RabbitMQ", broker.version, RABBITMQ)
     queues = {name: queue for name, queue in broker.queues.items() if queue is not None}
     missing = [name for name in broker.queues if name not in queues]
+    if broker.exchange is None and queues:
+        missing.append(f"the exchange {EXCHANGE}")
+    elif broker.exchange:
+        yield fail(ABOUT, f"The exchange {EXCHANGE} is not as this version declares it.", broker.exchange)
     if missing:
         yield _missing(missing, all_of_them=not queues)
     for name, queue in queues.items():

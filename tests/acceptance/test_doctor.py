@@ -142,6 +142,15 @@ def test_queues_of_the_other_type_are_a_fault_until_the_environment_says_so(read
     assert {level for level, _ in wrong(examined(ready))} == {"warn"}
 
 
+def test_an_exchange_of_another_kind_is_a_fault(ready: Folder) -> None:
+    asyncio.run(require_broker(ready.environment["INSIKA_AMQP_URL"], QueueType.QUORUM))
+    with channel(ready.environment["INSIKA_AMQP_URL"]) as operating:
+        operating.exchange_delete("insika")
+        operating.exchange_declare("insika", "fanout", durable=True)
+    findings = examined(ready, code=1)
+    assert "The exchange insika is not as this version declares it." in whats(findings, "queues")
+
+
 def test_looking_makes_no_queue(ready: Folder) -> None:
     examined(ready)
     with channel(ready.environment["INSIKA_AMQP_URL"]) as asking, pytest.raises(Exception, match="NOT_FOUND"):

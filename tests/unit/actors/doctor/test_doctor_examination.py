@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from actors.doctor import examination
@@ -68,3 +69,16 @@ async def test_a_module_that_never_comes_to_its_end_is_told(
     (told,) = await failures(environment, here)
     release.set()
     assert (told.about, "was not imported within 0.05 s" in told.what) == ("tools", True)
+
+
+async def test_a_redis_whose_host_nobody_knows_is_told_and_not_asked(
+    environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(*_: object, **__: object) -> None:
+        raise OSError(-2, "Name or service not known")
+
+    monkeypatch.setattr(examination.socket, "getaddrinfo", unknown)
+    somewhere = environment.model_copy(update={"redis_url": SecretStr("redis://:hidden@nowhere:6379/0")})
+    findings = await examination.examine(somewhere, [], parts, SystemClock())
+    (told,) = [finding for finding in findings if finding.about == "redis"]
+    assert (told.level, told.what) == (Level.WARN, "The host of Redis cannot be found: Name or service not known.")

@@ -196,6 +196,10 @@ def test_queues_that_are_missing_or_different_are_told() -> None:
     assert (level, what.startswith("There are no queues yet")) == ("warn", True)
     ((level, what),) = of_queues(dead=None)
     assert (level, what) == ("fail", "insika.turns.dead is missing.")
+    for exchange, says in ((None, "the exchange insika is missing."), ("another type", "The exchange insika is not")):
+        broker = BrokerFacts("rabbit:5672/", "3.10.8", {queue.name: READ for queue in QUEUES}, exchange)
+        ((level, what),) = wrong(queues.judged(broker, IDLE, NOTHING_DUE))
+        assert (level, what.startswith(says)) == ("fail", True)
     different = QueueFacts(0, 1, "the queue insika.turns exists with another x-queue-type")
     ((level, what),) = of_queues(turns=different)
     assert (level, "is not as this version declares it" in what) == ("fail", True)
