@@ -14,22 +14,25 @@ from tests.faults.shop import job
 
 LEASE_S = 4
 """Long enough for all of them to come to their places before the first one's has run out."""
-POINTS = (
-    CrashPoint.TURN_STARTED,  # before a request
-    CrashPoint.CALL_STARTED,  # before a tool
-    CrashPoint.CALL_RAN,  # after it
-    CrashPoint.BATCH_RAN,  # before the boundary
-    CrashPoint.ANSWER_READY,
-)
-"""Where a worker stops itself, in whichever session it has taken."""
-AT_POINTS = [job(f"point-{place}", f"point-{place}", f"P{place}: charge letter") for place in range(len(POINTS))]
+HOLDS_ON_S = 60
+"""Of an heir that stands still, too: nobody takes over from it."""
+STARTS = (CrashPoint.TURN_STARTED, CrashPoint.CALL_STARTED)
+"""Before a request and before a tool: where a worker stops itself, in whichever session it has taken."""
+WRITES = (CrashPoint.MODEL_ANSWERED, CrashPoint.CALL_RAN, CrashPoint.BATCH_RAN, CrashPoint.ANSWER_READY)
+"""Before a step, a result, a boundary and an answer with its row of the outbox are written."""
+
+
+def at_points(points):
+    return [job(f"point-{place}", f"point-{place}", f"P{place}: charge letter") for place in range(len(points))]
+
+
 IN_A_REQUEST = job("request", "request-1", "R: charge ~ model")
 IN_A_TOOL = job("tool", "tool-1", "U: letter@tool | charge")
 IN_A_THREAD = job("thread", "thread-1", "T: charge@tool letter | charge")
 IN_THE_MIDDLE = [IN_A_REQUEST, IN_A_TOOL, IN_A_THREAD]
 """What one more worker is in the middle of, when the test stops it."""
 LATE = job("late", "late-1", "L: charge | letter")
-JOBS = [*IN_THE_MIDDLE, *AT_POINTS]
+JOBS = [*IN_THE_MIDDLE, *at_points(STARTS)]
 OWNED = ("mailbox", "turns", "messages", "tool_calls", "model_calls", "outbox")
 
 
@@ -38,17 +41,22 @@ async def all_stand_still(cluster):
     busy = await cluster.start("worker", "busy", composed={}, INSIKA_SLOTS=len(IN_THE_MIDDLE)).ready()
     await cluster.publish(*IN_THE_MIDDLE)
     await until(lambda: all(middle(cluster)), "the middle of three turns", lambda: middle(cluster))
-    stopping = [
-        cluster.start("worker", point, composed={"point": point, "by": "SIGSTOP"}, INSIKA_SLOTS=1) for point in POINTS
-    ]
-    for worker in stopping:
-        await worker.ready()
-    await cluster.publish(*AT_POINTS)
-    for worker in stopping:
-        await worker.stands_still()
+    stopped = await stand_still(cluster, STARTS)
     busy.signal(signal.SIGSTOP)
     await busy.stands_still()
-    return [busy, *stopping]
+    return [busy, *stopped]
+
+
+async def stand_still(cluster, points):
+    """A worker at each, in the middle of a turn."""
+    options = [{"point": point, "by": "SIGSTOP"} for point in points]
+    stopping = [cluster.start("worker", each["point"], composed=each, INSIKA_SLOTS=1) for each in options]
+    for worker in stopping:
+        await worker.ready()
+    await cluster.publish(*at_points(points))
+    for worker in stopping:
+        await worker.stands_still()
+    return stopping
 
 
 def middle(cluster):
@@ -81,12 +89,12 @@ async def test_what_a_worker_does_after_a_pause_past_its_lease_comes_to_nothing(
     stands, asked, ran = written(cluster), cluster.diary("request"), cluster.diary("tool")
     for worker in stale:
         worker.goes_on()
-    expected = [len(IN_THE_MIDDLE), *(1 for _ in POINTS)]
+    expected = [len(IN_THE_MIDDLE), *(1 for _ in STARTS)]
     await until(lambda: lost(stale) == expected, "each to know what it lost", lambda: lost(stale))
     assert written(cluster) == stands
     assert cluster.diary("request") == asked
     # Written as begun under the lease, and stopped before it ran: it may reach the world later, once.
-    begun = stale[1 + POINTS.index(CrashPoint.CALL_STARTED)]
+    begun = stale[1 + STARTS.index(CrashPoint.CALL_STARTED)]
     assert [run["pid"] for run in cluster.diary("tool")[len(ran) :]] == [begun.pid]
     await cluster.publish(LATE)
     await cluster.settles(len(JOBS) + 1)
@@ -94,3 +102,28 @@ async def test_what_a_worker_does_after_a_pause_past_its_lease_comes_to_nothing(
     evidence = cluster.judge([*JOBS, LATE], gone=len(JOBS))
     assert {row["state"] for row in evidence.outbox} == {"delivered"}
     assert len(cluster.received) == len(JOBS) + 1
+
+
+async def test_its_writes_come_to_nothing_while_another_is_in_the_middle_of_the_same_turn(cluster):
+    """The heirs have loaded, and stand still: nothing but the fence is in the way."""
+    cluster.variables["INSIKA_LEASE_S"] = str(LEASE_S)
+    await cluster.run("ingress", "outbox")
+    stale, jobs = await stand_still(cluster, WRITES), at_points(WRITES)
+    loaded = {"point": CrashPoint.LOADED, "by": "SIGSTOP"}
+    heirs = [
+        cluster.start("worker", f"heir-{place}", composed=loaded, INSIKA_SLOTS=1, INSIKA_LEASE_S=HOLDS_ON_S)
+        for place in range(len(WRITES))
+    ]
+    for heir in heirs:
+        await heir.stands_still()
+    assert [turn["attempt"] for each in jobs for turn in cluster.turns(each["session"])] == [2] * len(jobs)
+    stands, asked, ran = written(cluster), cluster.diary("request"), cluster.diary("tool")
+    for worker in stale:
+        worker.goes_on()
+    await until(lambda: lost(stale) == [1] * len(stale), "each to know what it lost", lambda: lost(stale))
+    assert (written(cluster), cluster.diary("request"), cluster.diary("tool")) == (stands, asked, ran)
+    for heir in heirs:
+        heir.goes_on()
+    await cluster.settles(len(jobs))
+    cluster.judge(jobs, gone=len(jobs))
+    assert len(cluster.received) == len(jobs)

@@ -9,6 +9,7 @@ from tests.faults.shop import job
 
 ROLES = ("ingress", "worker", "outbox", "clock")
 RUNNING = job("ana", "ana-1", "A: charge@held | letter")
+NO_ANSWER = "configuration not refreshed"
 LATER = [job(f"s{number}", f"s{number}-1", f"S{number}: charge") for number in range(5)]
 
 
@@ -33,23 +34,33 @@ async def test_turns_and_deliveries_go_on_without_rabbitmq_and_publishing_resume
 
 async def test_turns_end_and_nothing_happens_twice_when_postgresql_is_restarted_under_them(own, own_cluster):
     cluster = own_cluster
-    members = await cluster.run("ingress", "worker", "worker", "outbox", "clock")
-    text = "charge letter | reserve | charge look_up | letter"
-    jobs = [
-        job(f"s{number}", f"s{number}-{turn}", f"S{number}.{turn}: {text}") for turn in (1, 2) for number in range(15)
-    ]
-    jobs = [{**each, "queue_mode": "followup"} for each in jobs]
-    await cluster.publish(*jobs)
-    for restart in (own.postgres.stop_at_once, own.postgres.stop):
+    cluster.variables["INSIKA_LEASE_S"] = "5"
+    ingress, *others = await cluster.run("ingress", "worker", "worker", "outbox", "clock")
+    jobs = rounds(3)
+    await cluster.publish(*jobs[0])
+    for stop, more in ((own.postgres.stop_at_once, jobs[1]), (own.postgres.stop, jobs[2])):
         ran = len(cluster.diary("tool"))
         await until(lambda ran=ran: len(cluster.diary("tool")) >= ran + 20, "tools to run")
         cluster.tables.close()
-        await asyncio.to_thread(restart)
+        await asyncio.to_thread(stop)
+        await cluster.publish(*more)
+        noticed = len(ingress.logged(NO_ANSWER))
+        await until(lambda noticed=noticed: len(ingress.logged(NO_ANSWER)) > noticed, "the ingress to get no answer")
         await asyncio.to_thread(own.postgres.start)
-    await cluster.settles(len(jobs))
-    evidence = cluster.judge(jobs, gone=len(jobs))
+    all_jobs = [job for each in jobs for job in each]
+    await cluster.settles(len(all_jobs))
+    evidence = cluster.judge(all_jobs, gone=len(all_jobs))
     assert {turn["state"] for turn in evidence.turns} == {"completed"}
-    assert all(member.runs for member in members)
+    assert all(member.runs for member in (ingress, *others))
+
+
+def rounds(count):
+    """Each with a turn of every session."""
+    text = "charge letter | reserve | charge look_up | letter"
+    return [
+        [job(f"s{n}", f"s{n}-{turn}", f"S{n}.{turn}: {text}", queue_mode="followup") for n in range(10)]
+        for turn in range(count)
+    ]
 
 
 async def test_processes_that_start_before_their_services_wait_for_them(own, own_cluster):

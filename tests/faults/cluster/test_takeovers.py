@@ -27,22 +27,22 @@ async def test_a_session_goes_on_where_its_worker_was_killed(cluster):
     (run,) = await cluster.begun("look_up")
     (doomed,) = [worker for worker in workers if worker.pid == run["pid"]]
     await doomed.dies()
-    killed_at, lease_until = cluster.tables.now(), cluster.session("ana")["lease_until"]
-    taken = await until(lambda: taken_again(cluster), "the session to be taken again")
+    killed_at, left = cluster.tables.now(), cluster.session("ana")
+    taken = await until(lambda: taken_again(cluster, left), "the session to be taken again", every_s=0.01)
     taken_at = taken["lease_until"] - LEASE_US
     print(f"taken over {(taken_at - killed_at) / 1e6:.2f} s after the kill, with a lease of {LEASE_US / 1e6:g} s")
-    assert lease_until < taken_at <= killed_at + PROMISED_US + BUSY_US
+    assert left["lease_until"] < taken_at <= killed_at + PROMISED_US + BUSY_US
     cluster.gates.open("held")
     await cluster.settles(2)
     cluster.judge([KILLED, NEXT], gone=1)
-    assert [turn["attempt"] for turn in cluster.turns("ana")] == [2, 1]
+    assert [turn["attempt"] > 1 for turn in cluster.turns("ana")] == [True, False]
     assert [received.payload["content"] for received in cluster.received] == ["Done: A", "Done: B"]
 
 
-def taken_again(cluster):
-    """The session as its second owner has it, before it was renewed."""
+def taken_again(cluster, left):
+    """The session as its next owner has it, before it was renewed."""
     session = cluster.session("ana")
-    return session if session["epoch"] == 2 else None
+    return session if session["epoch"] > left["epoch"] else None
 
 
 @pytest.mark.parametrize("alone", [True, False], ids=["nothing-waits", "another-waits"])
