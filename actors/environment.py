@@ -9,7 +9,7 @@ import enum
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -50,8 +50,18 @@ def sqlite_file(url: str) -> Path:
     return Path(file)
 
 
+def _unescaped(parts: SplitResult) -> bool:
+    """A slash in the password ends the host too early, and what follows would be taken for a path and shown."""
+    return "@" in f"{parts.path}{parts.query}{parts.fragment}"
+
+
+_ESCAPE = "has an @ behind its host: in a password, write / as %2F, @ as %40, ? as %3F and # as %23"
+
+
 def _is_database(url: SecretStr) -> SecretStr:
     parts = urlsplit(url.get_secret_value())
+    if parts.scheme in _POSTGRES and _unescaped(parts):
+        raise ValueError(_ESCAPE)
     if parts.scheme not in _POSTGRES:
         sqlite_file(url.get_secret_value())
     elif not parts.path.strip("/"):
@@ -64,6 +74,8 @@ def _speaks(*schemes: str) -> AfterValidator:
 
     def check(url: SecretStr) -> SecretStr:
         parts = urlsplit(url.get_secret_value())
+        if _unescaped(parts):
+            raise ValueError(_ESCAPE)
         if parts.scheme not in schemes or not parts.hostname:
             raise ValueError(f"must be a URL like {schemes[0]}://user:password@host, but it is something else")
         return url

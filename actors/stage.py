@@ -68,6 +68,13 @@ class Stage:
         self._allowed: dict[str, tuple[str, ...]] = {}  # by profile revision, which never changes
         self._log = structlog.get_logger("insika.turns")
 
+    async def know(self, agent_id: str, channel: str | None) -> None:
+        """Look at the store again where this process does not know the agent or the channel: whoever accepted the
+        message knew them, so they may have been applied a moment ago. Raises StoreUnavailable."""
+        known = channel is None or self._configuration.last_known_channel(channel) is not None
+        if not known or self._agents.current(agent_id) is None:
+            await self._configuration.refresh()
+
     def begin(self, session: SessionRow, turn_id: str, agent_id: str) -> Staged:
         """A new turn, by the profile as it is now. Raises UnknownAgent, or ProviderFatal for a model that this process
         does not know."""

@@ -208,6 +208,7 @@ class TaskActor:
 
     async def _begin(self, loaded: Loaded, begin: Begin) -> bool:
         first = begin.mail[0]
+        await self._world.stage.know(first.agent, first.channel)
         try:
             staged = self._world.stage.begin(loaded.session, begin.turn_id, first.agent)
         except _NOT_STAGED as error:
@@ -232,6 +233,7 @@ class TaskActor:
         turn = loaded.turn
         if turn is None:
             raise LeaseLost("the session names a running turn that the store does not have")
+        await self._world.stage.know(turn.agent, turn.channel)
         try:
             staged = await self._world.stage.resume(loaded.session, turn)
         except _NOT_STAGED as error:

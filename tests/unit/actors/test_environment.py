@@ -207,3 +207,21 @@ def test_the_services_of_a_cluster_are_read_and_not_shown(monkeypatch: pytest.Mo
 def test_a_postgresql_url_must_name_its_database(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INSIKA_DATABASE_URL", "postgresql://user:t0ken@db")
     assert "must name a database" in problems()["INSIKA_DATABASE_URL"]
+
+
+@pytest.mark.parametrize(
+    ("name", "url"),
+    [
+        ("DATABASE_URL", "postgresql://u:a/t0ken@127.0.0.1/db"),
+        ("DATABASE_URL", "postgresql://u:a?t0ken@127.0.0.1/db"),
+        ("AMQP_URL", "amqp://u:a/t0ken@127.0.0.1"),
+        ("REDIS_URL", "redis://u:a#t0ken@127.0.0.1"),
+    ],
+)
+def test_a_password_that_is_not_escaped_is_refused_and_not_shown(
+    monkeypatch: pytest.MonkeyPatch, name: str, url: str
+) -> None:
+    monkeypatch.setenv(f"INSIKA_{name}", url)
+    found = problems()
+    assert "write / as %2F" in found[f"INSIKA_{name}"]
+    assert "t0ken" not in str(found)

@@ -6,10 +6,12 @@ import json
 import pytest
 from structlog.testing import capture_logs
 
+from insika.agents.profile import load_profile
 from insika.messages import Role
+from insika.settings import load_settings
 from insika.storage.rows import TurnState, Verdict
 from insika.testing import Call, Calls, Fail, Rule, Say, Script
-from tests.actor_world import CHANNEL, Gate, no_hook, profile, unavailable
+from tests.actor_world import CHANNEL, SECRET, Gate, no_hook, profile, unavailable
 
 
 async def test_a_job_becomes_a_turn_and_an_answer(place_for):
@@ -250,3 +252,21 @@ async def test_a_request_that_was_paid_for_and_could_not_be_written_is_booked_at
         (2, 1, "measured"),
     ]
     assert (rows[0]["input"], rows[0]["output"]) == (rows[1]["input"], rows[1]["output"])
+
+
+async def test_what_was_applied_a_moment_ago_is_known_when_its_turn_begins(place_for):
+    """Another process accepted the message and knows the agent and the channel; this one has not looked since."""
+    place = place_for(Script([Say("Said.")]))
+    worker, other = await place.process(), await place.process()
+    channel = {"id": "new", "url": "https://shop.example/new", "secret": SECRET}
+    settings = load_settings({"channels": [channel]}, "test")
+    await other.store.apply_settings(settings.revision(), settings.document(), "operator")
+    await other.configuration.apply_profiles([load_profile(profile(id="late"), "test")], from_file=False)
+    await other.configuration.refresh()
+    await other.runtime.drain(0)
+    accepted = await other.send("hello", agent="late", channel="new")
+    await worker.runtime.take(accepted.session_id)
+    await worker.idle()
+    assert (await worker.turn(accepted.turn_id)).state is TurnState.COMPLETED
+    (row,) = await worker.select("SELECT channel, state FROM outbox")
+    assert (row["channel"], row["state"]) == ("new", "pending")
