@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import uuid
 from collections import deque
 from collections.abc import Callable
 
@@ -22,6 +23,9 @@ from insika.storage.rows import Claim
 
 SUSPECT_DEATHS = 2
 LOOP_TICKS_PER_LEASE = 4
+CLAIM_TRIES = 100
+"""How often a claim is made that gets no answer. The store has its own patience with each."""
+CLAIM_PAUSE_S = 0.3
 
 
 class Runtime:
@@ -179,21 +183,10 @@ class Runtime:
             claiming.set_result(None)
 
     async def _claim(self, session_id: int) -> tuple[Claim | None, float]:
-        sent_at = self._world.clock.monotonic()
         may_take_suspect = self._suspect is None
         if may_take_suspect:
             self._suspect = session_id  # until the claim says otherwise
-        try:
-            claim = await self._world.store.claim(
-                session_id,
-                self._keeper.lease_s,
-                take_expired=not self._keeper.outage.just_over,
-                take_suspects=may_take_suspect,
-            )
-        except StoreUnavailable as error:
-            self._keeper.outage.noticed(error)
-            self._log.warning("session not claimed", session_id=session_id, reason=error.message)
-            claim = None
+        claim, sent_at = await self._ask_for(session_id, may_take_suspect)
         if may_take_suspect and (claim is None or claim.deaths < SUSPECT_DEATHS):
             self._no_suspect()
         if claim is None and not may_take_suspect:
@@ -201,6 +194,30 @@ class Runtime:
             if self._suspect is None:
                 self._no_suspect()
         return claim, sent_at
+
+    async def _ask_for(self, session_id: int, take_suspects: bool) -> tuple[Claim | None, float]:
+        """Until the store answers: the claim may have been granted, and then nobody else would come for the session
+        before its lease has run out, and would take its owner for dead."""
+        lease_id = uuid.uuid4().hex
+        for _ in range(CLAIM_TRIES):
+            sent_at = self._world.clock.monotonic()
+            try:
+                claim = await self._world.store.claim(
+                    session_id,
+                    self._keeper.lease_s,
+                    take_expired=not self._keeper.outage.just_over,
+                    take_suspects=take_suspects,
+                    lease_id=lease_id,
+                )
+            except StoreUnavailable as error:
+                self._keeper.outage.noticed(error)
+                self._log.warning("session not claimed", session_id=session_id, reason=error.message)
+            else:
+                return claim, sent_at
+            if self._leaving:
+                break
+            await asyncio.sleep(CLAIM_PAUSE_S)
+        return None, 0.0
 
     def _no_suspect(self) -> None:
         """The place is free: whoever was turned away may try again, one at a time."""

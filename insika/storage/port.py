@@ -99,11 +99,20 @@ class OwnerStore(Protocol):
     """What the one owner of a session does, and what leads to owning it."""
 
     async def claim(
-        self, session_id: int, lease_s: float, *, take_expired: bool = True, take_suspects: bool = True
+        self,
+        session_id: int,
+        lease_s: float,
+        *,
+        take_expired: bool = True,
+        take_suspects: bool = True,
+        lease_id: str = "",
     ) -> Claim | None:
         """Take the lease of a session that is due, not paused, and free or (with `take_expired`) expired. Taking over
         an expired one counts a death; from the second on the session is a suspect and only taken with
-        `take_suspects`. Leaves the due time where it is."""
+        `take_suspects`. Leaves the due time where it is.
+
+        `lease_id` names the lease, and was never used before; left out, one is made up. Whoever gave it and got no
+        answer claims again by the same: what is his already is extended, and neither a death nor another claim."""
         ...
 
     async def load(self, fence: Fence, *, log_after: int = 0) -> Loaded | None: ...

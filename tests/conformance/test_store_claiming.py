@@ -26,6 +26,32 @@ async def test_each_claim_has_a_lease_of_its_own_and_the_next_epoch(world: World
     assert (first.claim.epoch, second.claim.epoch) == (1, 2)
 
 
+async def test_a_claim_whose_answer_was_lost_is_made_again_and_nobody_has_died(world: World) -> None:
+    """Whoever asked has nothing but the lease's name; what the first claim took must not look like a dead owner's."""
+    said = await world.say()
+    await (await world.own(said.session_id)).start()
+    world.clock.advance(LEASE_S + 1)
+    lost = await world.claim(said.session_id, lease_id="mine")
+    again = await world.claim(said.session_id, lease_id="mine", take_suspects=False)
+    assert again == lost
+    assert (again.lease_id, again.epoch, again.deaths) == ("mine", 2, 1)
+    (turn,) = await world.store.turns(said.session_id)
+    assert turn.attempt == 2
+
+    world.clock.advance(LEASE_S - 1)
+    assert await world.store.claim(said.session_id, LEASE_S) is None, "it runs from the second claim on"
+    world.clock.advance(2)
+    assert (await world.claim(said.session_id)).deaths == 2
+
+
+async def test_a_claim_that_is_made_again_too_late_finds_another_s(world: World) -> None:
+    said = await world.say()
+    await world.claim(said.session_id, lease_id="mine")
+    world.clock.advance(LEASE_S + 1)
+    await world.claim(said.session_id, lease_id="another's")
+    assert await world.store.claim(said.session_id, LEASE_S, lease_id="mine") is None
+
+
 async def test_a_session_that_is_not_due_is_not_claimed(world: World) -> None:
     said = await world.say()
     owner = await world.own(said.session_id)

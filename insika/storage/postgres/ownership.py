@@ -17,8 +17,10 @@ from insika.storage.postgres.queries import sql
 from insika.storage.rows import Claim, Loaded
 
 
-async def claim(pool: Pool, session_id: int, lease_s: float, take_expired: bool, take_suspects: bool) -> Claim | None:
-    lease_id = os.urandom(16).hex()
+async def claim(
+    pool: Pool, session_id: int, lease_s: float, *, take_expired: bool, take_suspects: bool, lease_id: str
+) -> Claim | None:
+    lease_id = lease_id or os.urandom(16).hex()
     values = {
         "session_id": session_id,
         "lease_id": lease_id,

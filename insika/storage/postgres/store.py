@@ -67,9 +67,22 @@ class PostgresStore:
     # --- ownership
 
     async def claim(
-        self, session_id: int, lease_s: float, *, take_expired: bool = True, take_suspects: bool = True
+        self,
+        session_id: int,
+        lease_s: float,
+        *,
+        take_expired: bool = True,
+        take_suspects: bool = True,
+        lease_id: str = "",
     ) -> rows.Claim | None:
-        return await ownership.claim(self.database, session_id, lease_s, take_expired, take_suspects)
+        return await ownership.claim(
+            self.database,
+            session_id,
+            lease_s,
+            take_expired=take_expired,
+            take_suspects=take_suspects,
+            lease_id=lease_id,
+        )
 
     async def load(self, fence: ops.Fence, *, log_after: int = 0) -> rows.Loaded | None:
         return await ownership.load(self.database, fence, log_after)

@@ -19,9 +19,16 @@ from insika.storage.sqlite.times import NEVER_US, from_micros, to_micros
 
 
 def claim(
-    connection: sqlite3.Connection, session_id: int, lease_s: float, take_expired: bool, take_suspects: bool
+    connection: sqlite3.Connection,
+    session_id: int,
+    lease_s: float,
+    *,
+    take_expired: bool,
+    take_suspects: bool,
+    lease_id: str,
 ) -> Claim | None:
-    lease_id = os.urandom(16).hex()
+    lease_id = lease_id or os.urandom(16).hex()
+    ours_already = confirm(connection, Fence(session_id, lease_id))
     values = {
         "session_id": session_id,
         "lease_id": lease_id,
@@ -33,7 +40,7 @@ def claim(
     if row is None:
         return None
     epoch, deaths, turn_id = row
-    if turn_id is not None:
+    if turn_id is not None and not ours_already:
         connection.execute(sql("ownership/count_attempt"), {"turn_id": turn_id})
     return Claim(session_id, lease_id, epoch, deaths)
 

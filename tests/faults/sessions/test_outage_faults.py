@@ -33,6 +33,7 @@ JOBS = ("first", "added", "bad", "last")
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
     monkeypatch.setattr("actors.task_actor.STORE_PAUSE_S", 0.0)
+    monkeypatch.setattr("actors.runtime.CLAIM_PAUSE_S", 0.0)
 
 
 class Away:
@@ -49,8 +50,7 @@ class Away:
         if when != self._when or operation in ("accept", "wake_due", "due_sessions", "apply_settings", "apply_profile"):
             return
         self._left -= 1
-        # A claim whose answer is lost again and again cannot be told from owners that die.
-        if self._left < 0 and self._tries and (self._tries == 1 or operation != "claim"):
+        if self._left < 0 and self._tries:
             self._tries -= 1
             self.happened = operation
             raise unavailable()

@@ -3,6 +3,8 @@ from __future__ import annotations
 import asyncio
 import threading
 
+import pytest
+
 from insika.storage.operations import AcceptJob
 from insika.storage.rows import TurnState
 from insika.testing import Call, Calls, Fail, Say, Script, ScriptedModel
@@ -206,7 +208,45 @@ async def test_for_one_lease_after_an_outage_nothing_expired_is_taken(place_for)
     place.shop.once_each("pay")
 
 
-async def test_a_claim_that_got_no_answer_is_an_outage(place_for):
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_a_claim_that_got_no_answer_is_made_again_by_whoever_made_it(place_for, monkeypatch, when):
+    """Nobody else will soon: its wake is forgotten, and it may have taken the session."""
+    monkeypatch.setattr("actors.runtime.CLAIM_PAUSE_S", 0.0)
+    process = await place_for(Script([Say("fine")])).process()
+    answers = iter([unavailable(), unavailable()])
+
+    async def away(instant: str, operation: str) -> None:
+        if (instant, operation) == (when, "claim") and (error := next(answers, None)) is not None:
+            raise error
+
+    process.store.hook = away
+    await process.send("hello")
+    await process.idle()
+
+    assert await process.answers() == ["fine"]
+    row = await process.row()
+    assert (row.epoch, row.deaths) == (1, 0)
+
+
+async def test_who_leaves_does_not_wait_for_the_answer_to_a_claim(place_for):
+    process = await place_for(LONG).process()
+    asked = Gate()
+
+    async def away(when: str, operation: str) -> None:
+        if operation == "claim":
+            asked._reached.set()
+            raise unavailable()
+
+    process.store.hook = away
+    await process.send("hello")
+    await asked.reached()
+    async with asyncio.timeout(20):
+        await process.runtime.drain(0)
+    assert not process.runtime.busy
+
+
+async def test_a_claim_that_got_no_answer_is_an_outage(place_for, monkeypatch):
+    monkeypatch.setattr("actors.runtime.CLAIM_PAUSE_S", 0.0)
     process = await place_for(LONG).process()
 
     async def away(when: str, operation: str) -> None:
