@@ -6,12 +6,14 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import shlex
 import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from scripts.storm.books import Book
+from scripts.storm.folder import ROOT
 from scripts.storm.options import Options
 
 READY = b'"ready"'
@@ -133,11 +135,14 @@ class Cluster:
     """All processes of one storm, by name: `worker-1`, `ingress-2`, `clock-1`, ..."""
 
     def __init__(self, options: Options, variables: Mapping[str, str], logs: Path, book: Book) -> None:
+        # `insika` is the one that is installed beside this interpreter.
+        variables = {**variables, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"}
+        commands = procfile()
         self._variables = variables
         self._logs = logs
         self.members = {
             f"{role}-{number}": Member(
-                f"{role}-{number}", insika(role), variables, logs / f"{role}-{number}.log", book, options.drain_s
+                f"{role}-{number}", commands[role], variables, logs / f"{role}-{number}.log", book, options.drain_s
             )
             for role, count in options.processes.items()
             for number in range(1, count + 1)
@@ -150,7 +155,8 @@ class Cluster:
     async def command(self, *arguments: str) -> str:
         """What a command of the product prints. Raises RuntimeError with what it said when it failed."""
         process = await asyncio.create_subprocess_exec(
-            *insika(*arguments),
+            "insika",
+            *arguments,
             env={**os.environ, **self._variables},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
@@ -179,5 +185,8 @@ class Cluster:
         return [member for member in self.members.values() if member.role == role]
 
 
-def insika(*arguments: str) -> Sequence[str]:
-    return (sys.executable, "-m", "actors.cli.main", *arguments)
+def procfile() -> Mapping[str, Sequence[str]]:
+    """The command of each process."""
+    lines = (ROOT / "Procfile").read_text(encoding="utf-8").splitlines()
+    named = (line.partition(":") for line in lines if line and not line.startswith("#"))
+    return {name.strip(): shlex.split(command) for name, _, command in named}

@@ -13,7 +13,7 @@ from rich.table import Table
 from scripts.storm import checks
 from scripts.storm.checks.deliveries import cause
 from scripts.storm.checks.effects import late_starts
-from scripts.storm.checks.jobs import HANDED_OUT_OFTEN
+from scripts.storm.checks.jobs import HANDED_OUT_OFTEN, jobs_left_aside
 from scripts.storm.evidence import Evidence
 
 SHOWN = 5
@@ -68,6 +68,7 @@ def count(evidence: Evidence) -> dict[str, int | float]:
         "jobs kept because they had been handed out often": sum(
             HANDED_OUT_OFTEN in row["error"]["message"] for row in evidence.rejected_jobs
         ),
+        "jobs left aside because their reader was killed": len(jobs_left_aside(evidence)),
         "sessions": len(evidence.sessions),
         **_counted("jobs", evidence.mailbox, "verdict"),
         **_counted("turns", evidence.turns, "state"),

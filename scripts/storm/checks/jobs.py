@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 
 from scripts.storm.evidence import Evidence, Row, by
 from scripts.storm.jobs import Job, Rubbish
+from scripts.storm.plan import Kind
+from scripts.storm.texts import Wish
 
 CONTROL = "control"
+TRIED_WITHIN_S = 3.0
 HANDED_OUT_OFTEN = "was delivered"
 """How the reason begins for a job that is kept before it is tried, because the broker had to hand it out that often. It
 is a copy: the job itself must have been taken like any other."""
@@ -24,14 +28,14 @@ def everything_was_published(evidence: Evidence) -> Iterator[str]:
 
 
 def every_job_is_in_one_turn(evidence: Evidence) -> Iterator[str]:
-    """Every job ended in exactly one turn"""
+    """Every job ended in exactly one turn, or lies aside because its reader was killed when the job looked deadly"""
     mail = _mail(evidence)
-    kept = _kept_aside(evidence)
+    kept, aside = _kept_aside(evidence), jobs_left_aside(evidence)
     came = Counter((*evidence.names[row["session_id"]], row["job_id"]) for row in mail)
     for key, job in evidence.jobs.items():
         if came[key] > 1:
             yield f"{job.id} was accepted {came[key]} times"
-        elif came[key] == 0:
+        elif came[key] == 0 and job.id not in aside:
             yield f"{job.id} is lost" if job.id not in kept else f"{job.id} was kept aside: {kept[job.id]}"
     for key in came.keys() - evidence.jobs.keys():
         yield f"{key[-1]} was accepted, and nobody published it"
@@ -99,6 +103,17 @@ def rubbish_is_kept_aside(evidence: Evidence) -> Iterator[str]:
             yield f"rejected job {row['id']} was a good one: {row['error']}"
 
 
+def jobs_left_aside(evidence: Evidence) -> set[str]:
+    """A job that the broker has handed out often may be what kills its readers: it is kept, taken off its queue, and
+    tried. Whoever is killed in that moment, by whomever, leaves it aside, where people see it."""
+    kills = [kill["began"] for kill in evidence.faults(Kind.KILL, "ingress")]
+    taken = {(*evidence.names[row["session_id"]], row["job_id"]) for row in _mail(evidence)}
+    missing = {job.id for key, job in evidence.jobs.items() if key not in taken}
+    copies = [row for row in evidence.rejected_jobs if _is_copy(row["error"])]
+    killed = [row for row in copies if any(0 <= kill - row["at"] <= TRIED_WITHIN_S for kill in kills)]
+    return {id_ for row in killed if (id_ := _good_job(evidence, row)) in missing}
+
+
 CHECKS = (
     everything_was_published,
     every_job_is_in_one_turn,
@@ -123,11 +138,15 @@ def _id(what: Job | Rubbish) -> str:
 
 def _kept_aside(evidence: Evidence) -> dict[str, object]:
     """Why, by the id of a good job."""
-    bodies = {job.body(): job.id for job in evidence.jobs.values()}
-    texts = {job.text.encode(): job.id for job in evidence.jobs.values()}
-    found: dict[str, object] = {}
-    for row in evidence.rejected_jobs:
-        id_ = bodies.get(row["raw"]) or next((id_ for text, id_ in texts.items() if text in row["raw"]), None)
-        if id_ is not None:
-            found[id_] = row["error"]
-    return found
+    return {id_: row["error"] for row in evidence.rejected_jobs if (id_ := _good_job(evidence, row))}
+
+
+def _good_job(evidence: Evidence, row: Row) -> str:
+    """The id of the job that lies aside in this row; "" for one that is none."""
+    try:
+        document = json.loads(row["raw"])
+        document = document["args"][0] if "args" in document else document
+        wish = Wish.read(document["text"])
+    except (ValueError, LookupError, TypeError):
+        return ""
+    return next((job.id for job in evidence.jobs.values() if Wish.read(job.text) == wish), "")

@@ -93,7 +93,9 @@ def sound() -> Evidence:
             delivery("d2", "t2", 2, "Done: s000#2"),
             {**delivery("d4", "t4", 1, "Done: s001#1, s001#2", session=2), "state": "uncertain"},
         ],
-        rejected_jobs=[{"id": 1, "raw": BAD.body, "error": {"message": "body: it is not JSON", "field": "body"}}],
+        rejected_jobs=[
+            {"id": 1, "raw": BAD.body, "at": 2.0, "error": {"message": "body: it is not JSON", "field": "body"}}
+        ],
         journal=[
             asked("s000#1"),
             run("start", "charge", "s000#1.0.0", "t1", "c1", 10.5),
@@ -378,6 +380,18 @@ def test_a_job_that_was_kept_aside_is_told_apart_from_a_lost_one():
     )
     [ruling] = [it for it in judge(evidence).rulings if it.name == "every_job_is_in_one_turn"]
     assert any("was kept aside: {'message': 'delivered too often'}" in line for line in ruling.broken)
+
+
+@pytest.mark.parametrize(("killed_at", "good"), [(8.1, True), (7.9, False), (12.0, False)])
+def test_a_job_whose_reader_was_killed_when_it_looked_deadly_may_lie_aside(killed_at, good):
+    evidence = sound()
+    evidence.lines[0].publishes.append(Publish(2, lost := job("s000", 3, "s000#3: look")))
+    evidence.published.append(confirmed(lost.id))
+    often = {"field": "body", "message": "body: was delivered 3 times and never dealt with"}
+    repeat("rejected_jobs", 0, raw=lost.body(), error=often, at=8.0)(evidence)
+    evidence.deeds.append(fault(Kind.KILL, "ingress-1", killed_at, killed_at))
+    assert judge(evidence).good is good
+    assert judge(evidence).counts["jobs left aside because their reader was killed"] == int(good)
 
 
 @pytest.mark.parametrize(
