@@ -15,6 +15,7 @@ from insika.errors import InvalidConfiguration
 from insika.storage.migrate import Migration, NotMigrated, SchemaMismatch, available
 from insika.storage.port import StoreUnavailable
 from insika.storage.postgres import schema
+from insika.storage.postgres.errors import DatabaseRefuses
 from insika.storage.postgres.schema import migrate, pending_migrations, require_current_schema
 from insika.storage.postgres.store import PostgresStore
 from scripts.private_services.postgres import PostgresServer
@@ -116,10 +117,13 @@ def test_a_server_that_is_too_old_is_refused(database: str, monkeypatch: pytest.
             attempt(database)
 
 
-def test_a_server_that_is_not_there_and_a_database_that_does_not_exist_are_unavailable(server: PostgresServer) -> None:
-    for url in ("postgresql://me:hush@127.0.0.1:1/x", server.url_of("nowhere").replace("postgres@", "postgres:hush@")):
+def test_a_server_that_is_not_there_is_waited_for_and_a_database_that_does_not_exist_is_not(
+    server: PostgresServer,
+) -> None:
+    nowhere = server.url_of("nowhere").replace("postgres@", "postgres:hush@")
+    for url, error in (("postgresql://me:hush@127.0.0.1:1/x", StoreUnavailable), (nowhere, DatabaseRefuses)):
         for attempt in (migrate, pending_migrations, require_current_schema):
-            with pytest.raises(StoreUnavailable) as refused:
+            with pytest.raises(error) as refused:
                 attempt(url)
             assert "hush" not in str(refused.value)
 

@@ -103,8 +103,10 @@ async def test_who_asks_while_all_connections_are_in_use_waits_and_then_hears_th
     database: str,
 ) -> None:
     pool = Pool(database, replace(Bounds.within(LEASE_S), wait_s=0.1), size=1)
-    long = asyncio.create_task(pool.row("SELECT pg_sleep(0.5), 'INSERT INTO numbers'", {}))
-    await asyncio.sleep(0)
+    assert await pool.row(INSERT, {"n": 0}) == (0,)  # its one connection is there
+    long = asyncio.create_task(pool.row("SELECT pg_sleep(2)", {}))
+    sleeping = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query = 'SELECT pg_sleep(2)'"
+    await until_told(database, sleeping, 1)
     with pytest.raises(StoreBusy, match="in use"):
         await pool.row(INSERT, {"n": 1})
     await long
