@@ -8,17 +8,20 @@ import json
 import logging
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
 from scripts.storm.folder import Folder
 from scripts.storm.options import Options
 from scripts.storm.storm import storm
-from scripts.storm.verdict import show
+from scripts.storm.verdict import Verdict, show
 
 _JOBS_PER_S = 20
 _DESCRIPTION = """\
@@ -45,7 +48,7 @@ def main() -> int:
     stream = sys.stderr if given.json else sys.stdout
     logging.getLogger("insika.producer").setLevel(logging.ERROR)  # what it met stands in its book
     try:
-        verdict = asyncio.run(storm(options, path, lambda line: _tell(line, stream)))
+        verdict = asyncio.run(_until_told_to_stop(storm(options, path, lambda line: _tell(line, stream))))
     except BaseException:
         _tell(f"there is no verdict; what was written down until here is in {path}", sys.stderr)
         raise
@@ -60,6 +63,14 @@ def main() -> int:
         _tell(f"everything that was written down is in {path}", stream)
     _tell(f"seed {options.seed}: {'every rule holds' if verdict.good else 'NOT every rule holds'}", stream)
     return 0 if verdict.good else 1
+
+
+async def _until_told_to_stop(work: Coroutine[Any, Any, Verdict]) -> Verdict:
+    """SIGTERM ends it as an interrupt does: everything that it has started ends with it."""
+    running = asyncio.current_task()
+    if running is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
+    return await work
 
 
 def _arguments() -> argparse.Namespace:

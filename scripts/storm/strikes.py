@@ -84,8 +84,10 @@ class Strikes:
                 await member.told_to_end(TOLD_TO_END)
             case Kind.PAUSE:
                 member.signal(signal.SIGSTOP)
-                await asyncio.sleep(fault.lasts_s)
-                member.signal(signal.SIGCONT)
+                try:
+                    await asyncio.sleep(fault.lasts_s)
+                finally:
+                    member.signal(signal.SIGCONT)
             case _:
                 raise ValueError(f"{fault.kind} cannot be done to a process")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -92,8 +93,9 @@ def answers_leave_in_order(evidence: Evidence) -> Iterator[str]:
     arrived = [rows[entry["id"]] for entry in _first_taken(evidence) if entry["id"] in rows]
     for lane, in_lane in by(arrived, "lane").items():
         for first, second in itertools.combinations(in_lane, 2):
-            overtook = first["lane_pos"] > second["lane_pos"]
-            if overtook and (second["hold_until"] is None or first["claimed_at"] <= second["hold_until"]):
+            # It holds up the others for so long at most, and no longer once its sender must be taken for gone.
+            held_until = min(second["hold_until"] or math.inf, second["claim_until"] or math.inf)
+            if first["lane_pos"] > second["lane_pos"] and first["claimed_at"] <= held_until:
                 yield f"lane {lane}: {first['id']} arrived before {second['id']}"
 
 

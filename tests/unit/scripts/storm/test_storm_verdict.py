@@ -170,7 +170,7 @@ def model_call(turn_id: str, session_id: int, step: int) -> dict[str, Any]:
 
 def delivery(id_: str, turn_id: str, lane_pos: int, content: str, session: int = 1) -> dict[str, Any]:
     sent = {"payload": {"turn_id": turn_id, "content": content}, "guarantee": "at_most_once", "last_error": None}
-    times = {"claimed_at": 12.05, "hold_until": 72.0, "settled_at": 13.4, "attempts": 1}
+    times = {"claimed_at": 12.05, "hold_until": 72.0, "claim_until": 35.05, "settled_at": 13.4, "attempts": 1}
     place = {"lane": f"{session}:web", "lane_pos": lane_pos}
     return {"id": id_, "turn_id": turn_id, "state": "delivered", **place, **sent, **times}
 
@@ -440,8 +440,17 @@ def test_an_answer_may_overtake_one_that_held_up_the_lane_for_long_enough():
     evidence = sound()
     swap("outbox", "lane_pos", 0, 1)(evidence)
     change("outbox", 0, claimed_at=80.0)(evidence)
-    change("outbox", 1, hold_until=72.0)(evidence)
+    change("outbox", 1, claim_until=90.0)(evidence)
     assert judge(evidence).good
+
+
+def test_an_answer_may_overtake_one_whose_sender_was_held_still_until_its_claim_had_run_out():
+    evidence = sound()
+    swap("outbox", "lane_pos", 0, 1)(evidence)
+    change("outbox", 0, claimed_at=36.0)(evidence)
+    assert judge(evidence).good
+    change("outbox", 0, claimed_at=35.0)(evidence)
+    assert broken_rules(judge(evidence)) == {"answers_leave_in_order"}
 
 
 def test_a_steered_text_may_pass_one_that_waits_for_its_own_turn():
