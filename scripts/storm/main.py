@@ -49,6 +49,9 @@ def main() -> int:
     logging.getLogger("insika.producer").setLevel(logging.ERROR)  # what it met stands in its book
     try:
         verdict = asyncio.run(_until_told_to_stop(storm(options, path, lambda line: _tell(line, stream))))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        _tell(f"stopped, and with it all that it had started; what was written down is in {path}", sys.stderr)
+        return 128 + signal.SIGINT
     except BaseException:
         _tell(f"there is no verdict; what was written down until here is in {path}", sys.stderr)
         raise
