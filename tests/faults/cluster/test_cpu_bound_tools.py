@@ -49,6 +49,7 @@ async def test_a_tool_that_lets_no_other_thread_run_loses_its_session_and_runs_o
     await cluster.publish(jobs[0])
     await cluster.begun("seize")
     heir.signal(signal.SIGCONT)
+    await until(lambda: all(cluster.session(each["session"])["epoch"] > 1 for each in jobs), "the heir to take both")
     cluster.gates.open("held")
     await cluster.settles(len(jobs))
     await until(lambda: len(seized.logged("session lost")) == 2, "the other to know", lambda: seized.log[-500:])
