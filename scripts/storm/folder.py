@@ -39,6 +39,8 @@ _CHANNELS = {"web": "at_most_once", "sure": "at_least_once"}
 
 
 class Folder:
+    """`path` exists, and is empty."""
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self.journal = path / "journal.jsonl"
@@ -49,12 +51,11 @@ class Folder:
         self.verdict = path / "verdict.json"
         self.tables = path / "tables"
         self.logs = path / "logs"
-        self.services = path / "services"
+        for new in (self.logs, self.tables, self._agents):
+            new.mkdir()
 
     def configure(self, receiver_url: str) -> None:
         """Write agents and settings down."""
-        for new in (self.logs, self.tables, self._agents):
-            new.mkdir(exist_ok=True)
         for agent in Agent:
             limits = {**_LIMITS[agent], "mailbox_max": None, "tool_timeout": 30}
             profile = {"id": str(agent), "model": "offline/shop", "instructions": "You keep a shop.", "limits": limits}

@@ -36,7 +36,9 @@ async def storm(options: Options, path: Path, tell: Tell) -> Verdict:
     folder, lines = Folder(path), make_lines(options)
     plan = make_plan(options)
     write_plan(plan, options, folder.plan)
-    tell(f"seed {options.seed}: {len(plan)} faults in {options.seconds:g} s, in {folder.plan}")
+    tell(f"seed {options.seed}: {len(plan)} faults in {options.seconds:g} s; this plan is in {folder.plan}")
+    for fault in plan:
+        tell(_told(fault))
     tell("starting RabbitMQ, PostgreSQL and Redis ...")
     services = await asyncio.to_thread(PrivateServices.start)
     try:
@@ -67,8 +69,9 @@ async def _under_fire(
     try:
         await cluster.start(_READY_S)
         producer = StormProducer(services.rabbitmq.url, Book(folder.published))
-        progress = asyncio.create_task(_progress(producer, sum(len(line.publishes) for line in lines), tell))
-        strikes = Strikes(cluster, services, database, deeds, lambda fault: tell(_told(fault)))
+        strikes = Strikes(cluster, services, database, deeds)
+        totals = (sum(len(line.publishes) for line in lines), len(plan))
+        progress = asyncio.create_task(_progress(producer, strikes, totals, tell))
         await asyncio.gather(producer.publish(lines), strikes.carry_out(plan))
         progress.cancel()
         tell(f"the last fault is over; waiting until everything is at rest, at most {options.patience_s:g} s ...")
@@ -95,12 +98,12 @@ async def _receiver(folder: Folder, seed: int) -> AsyncIterator[str]:
         await process.wait()
 
 
-async def _progress(producer: StormProducer, total: int, tell: Tell) -> None:
-    begun = time.monotonic()
+async def _progress(producer: StormProducer, strikes: Strikes, totals: tuple[int, int], tell: Tell) -> None:
+    begun, (messages, faults) = time.monotonic(), totals
     while True:
         await asyncio.sleep(_TELLS_S)
-        load = f"load {os.getloadavg()[0]:.1f}"
-        tell(f"{time.monotonic() - begun:4.0f} s: {producer.published} of {total} messages published, {load}")
+        done = f"{producer.published} of {messages} messages published, {strikes.struck} of {faults} faults"
+        tell(f"{time.monotonic() - begun:4.0f} s: {done}, load {os.getloadavg()[0]:.1f}")
 
 
 def _told(fault: Fault) -> str:

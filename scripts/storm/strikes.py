@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 import psycopg
@@ -28,21 +28,14 @@ _CLOSE_ALL = """length([spawn(fun() -> rabbit_networking:close_connection(Pid, "
 
 
 class Strikes:
-    """`told` hears of each fault as it begins. `database`: the URL of the cluster's."""
+    """`database`: the URL of the cluster's. `struck`: how many faults have begun."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        services: PrivateServices,
-        database: str,
-        book: Book,
-        told: Callable[[Fault], None] = lambda fault: None,
-    ) -> None:
+    def __init__(self, cluster: Cluster, services: PrivateServices, database: str, book: Book) -> None:
         self._cluster = cluster
         self._services = services
         self._database = database
         self._book = book
-        self._told = told
+        self.struck = 0
         self._on_service = {"postgres": asyncio.Lock(), "rabbitmq": asyncio.Lock(), "redis": asyncio.Lock()}
 
     async def carry_out(self, plan: Sequence[Fault]) -> None:
@@ -54,7 +47,7 @@ class Strikes:
 
     async def _at_its_time(self, fault: Fault, begun: float) -> None:
         await asyncio.sleep(begun + fault.at_s - asyncio.get_running_loop().time())
-        self._told(fault)
+        self.struck += 1
         await asyncio.gather(*(self._strike(fault, target) for target in fault.targets))
 
     async def _strike(self, fault: Fault, target: str) -> None:
