@@ -39,7 +39,7 @@ _CHANNELS = {"web": "at_most_once", "sure": "at_least_once"}
 
 
 class Folder:
-    """`path` exists, and is empty."""
+    """Lays out `path`, which exists and is empty; a second one over the same path is refused (FileExistsError)."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -43,27 +43,27 @@ def main() -> int:
         workers=given.workers,
         queue_type=given.queue_type,
     )
-    path = Path(tempfile.mkdtemp(prefix="insika-storm-"))
+    folder = Folder(Path(tempfile.mkdtemp(prefix="insika-storm-")))
     # With --json, standard output is for the object alone.
     stream = sys.stderr if given.json else sys.stdout
     logging.getLogger("insika.producer").setLevel(logging.ERROR)  # what it met stands in its book
     try:
-        verdict = asyncio.run(_until_told_to_stop(storm(options, path, lambda line: _tell(line, stream))))
+        verdict = asyncio.run(_until_told_to_stop(storm(options, folder, lambda line: _tell(line, stream))))
     except (KeyboardInterrupt, asyncio.CancelledError):
-        _tell(f"stopped, and with it all that it had started; what was written down is in {path}", sys.stderr)
+        _tell(f"stopped, and with it all that it had started; what was written down is in {folder.path}", sys.stderr)
         return 128 + signal.SIGINT
     except BaseException:
-        _tell(f"there is no verdict; what was written down until here is in {path}", sys.stderr)
+        _tell(f"there is no verdict; what was written down until here is in {folder.path}", sys.stderr)
         raise
-    Folder(path).verdict.write_text(json.dumps(verdict.as_dict(), indent=1), encoding="utf-8")
+    folder.verdict.write_text(json.dumps(verdict.as_dict(), indent=1), encoding="utf-8")
     if given.json:
         sys.stdout.write(json.dumps(verdict.as_dict()) + "\n")
     else:
         show(verdict, Console(width=160, highlight=False))
     if verdict.good and not given.keep:
-        shutil.rmtree(path)
+        shutil.rmtree(folder.path)
     else:
-        _tell(f"everything that was written down is in {path}", stream)
+        _tell(f"everything that was written down is in {folder.path}", stream)
     _tell(f"seed {options.seed}: {'every rule holds' if verdict.good else 'NOT every rule holds'}", stream)
     return 0 if verdict.good else 1
 

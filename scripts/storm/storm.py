@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from scripts.private_services import PrivateServices
 from scripts.storm.books import Book
@@ -31,9 +30,9 @@ _DATABASE = "storm"
 Tell = Callable[[str], None]
 
 
-async def storm(options: Options, path: Path, tell: Tell) -> Verdict:
-    """`path`: an empty folder, which afterwards holds all that was written down."""
-    folder, lines = Folder(path), make_lines(options)
+async def storm(options: Options, folder: Folder, tell: Tell) -> Verdict:
+    """`folder` afterwards holds all that was written down."""
+    lines = make_lines(options)
     plan = make_plan(options)
     write_plan(plan, options, folder.plan)
     tell(f"seed {options.seed}: {len(plan)} faults in {options.seconds:g} s; this plan is in {folder.plan}")
