@@ -12,7 +12,7 @@ from typing import Any
 
 from insika.clock import DUE_NOW
 from insika.messages import NO_USAGE, Message, Usage
-from insika.storage.rows import CallState, TurnState
+from insika.storage.rows import ApprovalDecision, CallState, TurnState
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +129,21 @@ class AppendStep:
 
 
 @dataclass(frozen=True, slots=True)
+class AskApproval:
+    """A question to a person about one announced call. `id` was never used before; `arguments_hash` is
+    `insika.policy.approvals.arguments_hash` of what would run; `valid_s` seconds from the store's now it expires."""
+
+    id: str
+    call_id: str
+    tool: str
+    arguments_hash: str
+    valid_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class CallResult:
-    """How one call ended. `state` is done, unknown or not_run."""
+    """How one call ended. `state` is done, unknown or not_run. `approval`: what the call's approval becomes with this,
+    where it is undecided or was approved and not used (expired or void); None leaves it."""
 
     index: int
     call_id: str
@@ -138,6 +151,7 @@ class CallResult:
     content: str
     is_error: bool = False
     halts: bool = False
+    approval: ApprovalDecision | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +259,8 @@ class FailQueued:
 
 @dataclass(frozen=True, slots=True)
 class SettleMail:
-    """End waiting rows without running them: refused by a guard, or withdrawn by a cancel of their queued turn.
+    """End waiting rows without running them: refused by a guard, or withdrawn, by a cancel of their queued turn or one
+    by one. `control` are the requests that are settled by this; without `positions`, they came too late.
 
     `turn_id` is the queued turn that ends with them (None: it lives on); `steerable_key` given back to the running
     turn when a refused interrupt had taken it and nothing newer is urgent.

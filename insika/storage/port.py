@@ -1,7 +1,9 @@
 """The store's port: every operation that touches a session, a job, or configuration, each atomic.
 
 Who owns what
-- Producers may only `accept` and `cancel`: they add mail, and pull the session's due time earlier. Never later.
+- Producers may only `accept`, `cancel` and `withdraw`, operators besides `decide` and `set_paused`: they count the
+  session's mail up under its row's lock, and pull its due time earlier. Never later. What they do is therefore in one
+  order with everything else, and an owner that lets go, suspends or crosses a boundary has seen it.
 - One owner at a time holds a session, by `claim`. Every operation that takes a `Fence` first updates the session row
   by id and lease, and writes nothing when that finds no row; it then answers None or False. The owner must throw its
   memory away and `load` again: it was urgent mail, a merge, its own earlier write, or the lease is lost.
@@ -24,6 +26,7 @@ from insika.messages import Usage
 from insika.storage.operations import (
     AcceptJob,
     AppendStep,
+    AskApproval,
     CallResult,
     CommitTurn,
     CrossBoundary,
@@ -38,10 +41,13 @@ from insika.storage.operations import (
 )
 from insika.storage.rows import (
     Accepted,
+    ApprovalDecision,
+    ApprovalSummary,
     CallRow,
     CallStart,
     Claim,
     Committed,
+    Decided,
     Loaded,
     LogEntry,
     Mail,
@@ -51,6 +57,7 @@ from insika.storage.rows import (
     SessionRow,
     SessionSummary,
     TurnRow,
+    Withdrawal,
 )
 
 
@@ -84,6 +91,27 @@ class IntakeStore(Protocol):
         """A control message aimed at one turn, queued or running. None: there is no such turn, or it has ended."""
         ...
 
+    async def withdraw(self, session: str, job_id: str, *, request_id: str, tenant: str = "") -> Withdrawal | None:
+        """A control message that asks the owner to take one waiting message back, by the id its producer gave it. It
+        is no reason to cut or delay a turn: it raises no `urgent_seq`. The same `request_id` again answers the same
+        and writes nothing. None: no such message is known."""
+        ...
+
+    async def decide(
+        self, approval_id: str, decision: ApprovalDecision, *, by: str, reason: str = ""
+    ) -> Decided | None:
+        """A person's word on an approval: approved or rejected. Counts only once, before it expires, while its turn
+        runs or waits; then its session is due now. Expiry is by the store's time: what is late becomes `expired`, and
+        that too makes the session due. None: there is no such approval."""
+        ...
+
+    async def set_paused(self, name: str, paused: bool, *, tenant: str = "") -> bool:
+        """An operator's hold. While it lasts no turn starts, an owner lets go at its next boundary, and nobody claims
+        the session, but to settle control messages. Messages are accepted all the same. It counts the session's mail
+        up, so that no boundary, release or suspension passes it unseen; saying it again changes nothing. False: there
+        is no such session."""
+        ...
+
     async def reject(self, raw: bytes, error: Mapping[str, Any], source: str) -> int:
         """Keep a job that could not be read. Answers its number."""
         ...
@@ -107,9 +135,10 @@ class OwnerStore(Protocol):
         take_suspects: bool = True,
         lease_id: str = "",
     ) -> Claim | None:
-        """Take the lease of a session that is due, not paused, and free or (with `take_expired`) expired. Taking over
-        an expired one counts a death; from the second on the session is a suspect and only taken with
-        `take_suspects`. Leaves the due time where it is.
+        """Take the lease of a session that is due, free or (with `take_expired`) expired, and not paused, or paused
+        with control messages to settle. Taking over an expired one counts a death; from the second on the session is a
+        suspect and only taken with `take_suspects`. Leaves the due time where it is. Ends the time for which the turn
+        was parked.
 
         `lease_id` names the lease, and was never used before; left out, one is made up. Whoever gave it and got no
         answer claims again by the same: what is his already is extended, and neither a death nor another claim."""
@@ -118,7 +147,8 @@ class OwnerStore(Protocol):
     async def load(self, fence: Fence, *, log_after: int = 0) -> Loaded | None: ...
 
     async def start(self, fence: Fence, seen: Seen, turn: StartTurn) -> int | None:
-        """Begin a turn; there must be none. Answers the session's log sequence after its first messages."""
+        """Begin a turn; there must be none, and the session not be paused. Answers the session's log sequence after
+        its first messages."""
         ...
 
     async def append(self, fence: Fence, step: AppendStep) -> int | None:
@@ -129,8 +159,27 @@ class OwnerStore(Protocol):
         """Open another attempt's row; attempts of this turn still open are settled as estimated by `estimate`."""
         ...
 
-    async def start_call(self, fence: Fence, seen: Seen, turn_id: str, step: int, index: int) -> CallStart:
-        """Write that a call is about to run. Afterwards it may have run, whatever happens."""
+    async def start_call(
+        self, fence: Fence, seen: Seen, turn_id: str, step: int, index: int, *, arguments_hash: str | None = None
+    ) -> CallStart:
+        """Write that a call is about to run. Afterwards it may have run, whatever happens. With `arguments_hash` it
+        moves only when its approval was given, for these arguments, and has not expired; a call about which a person
+        was asked never moves without."""
+        ...
+
+    async def ask_approvals(self, fence: Fence, seen: Seen, turn_id: str, asks: Sequence[AskApproval]) -> bool:
+        """Ask a person about announced calls of the open batch. A call about which somebody was asked before is left
+        as it is. False: the fence did not hold, something urgent is unseen, or a call is not an announced one."""
+        ...
+
+    async def suspend(self, fence: Fence, seen: Seen, turn_id: str) -> bool:
+        """Let the lease go while the turn waits for a person: due when the first of its undecided approvals expires.
+        Demands that no mail is unseen, that an approval is undecided, and that no call is in state started. The batch
+        stays open, and the turn's time stands still."""
+        ...
+
+    async def resume_turn(self, fence: Fence, seen: Seen, turn_id: str) -> bool:
+        """A turn that waited runs again, as its next attempt. On one that runs already this changes nothing."""
         ...
 
     async def finish_call(self, fence: Fence, turn_id: str, step: int, result: CallResult) -> CallStart:
@@ -158,7 +207,7 @@ class OwnerStore(Protocol):
 
     async def release_for_drain(self, fence: Fence, *, unknown_result: str, estimate: Usage) -> bool:
         """Let go in the middle of a turn, due now and whatever has arrived: calls that are started become unknown,
-        open model calls estimated. Counts no death."""
+        open model calls estimated. Counts no death, and parks the turn. Also how an owner obeys an operator's hold."""
         ...
 
     async def due_sessions(self, limit: int = 500) -> Sequence[int]:
@@ -237,8 +286,14 @@ class ReadStore(Protocol):
 
     async def model_calls(self, turn_id: str) -> Sequence[ModelCallRow]: ...
 
-    async def set_paused(self, name: str, paused: bool, *, tenant: str = "") -> bool:
-        """An operator's hold: a paused session is not claimed. Messages are accepted all the same."""
+    async def approvals(self, limit: int = 100, *, open_only: bool = False) -> Sequence[ApprovalSummary]:
+        """The oldest open ones first, then the others, newest first; `open_only`: without the others."""
+        ...
+
+    async def approval(self, approval_id: str) -> ApprovalSummary | None: ...
+
+    async def approval_ids(self, prefix: str, limit: int) -> Sequence[str]:
+        """The ids that begin with `prefix`, in their order."""
         ...
 
 

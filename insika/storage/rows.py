@@ -55,6 +55,16 @@ class Ended(enum.StrEnum):
     CONTROL = "control"
 
 
+class ApprovalDecision(enum.StrEnum):
+    """What became of an approval. `expired`: its time ran out, also after it was approved and before its call began.
+    `void`: its turn ended, or its call was denied, before it could be used."""
+
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+    VOID = "void"
+
+
 @dataclass(frozen=True, slots=True)
 class Accepted:
     """The verdict of a job, and where it went.
@@ -106,11 +116,15 @@ class SessionRow:
     deaths: int
     load_from: int
     vars: Mapping[str, Any] = field(default_factory=dict)
+    parked_ms: int = 0
+    """For how long the running turn has had no owner because it was let go on purpose: it waited for a person, for an
+    operator's hold to end, or for another worker. None of that is the turn's own time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mail:
-    """One mailbox row. `cuts` is the turn that an interrupt or a cancel was aimed at when it was accepted."""
+    """One mailbox row. `cuts` is the turn that an interrupt or a cancel was aimed at when it was accepted; `withdraws`
+    the position of the message that a control message asks to take back."""
 
     position: int
     job_id: str
@@ -130,6 +144,7 @@ class Mail:
     ended: Ended | None = None
     consumed_by: str | None = None
     customer: str | None = None
+    withdraws: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +191,59 @@ class CallRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ApprovalRow:
+    """One question to a person: may this call run, with exactly these arguments, until `expires_at`? `decision` None:
+    nobody has said, though its time may be over."""
+
+    id: str
+    turn_id: str
+    session_id: int
+    call_id: str
+    tool: str
+    arguments_hash: str
+    asked_at: datetime
+    expires_at: datetime
+    decision: ApprovalDecision | None = None
+    decided_by: str | None = None
+    reason: str | None = None
+    decided_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What was decided of an approval. `won` False: it had been decided before, or its time was over (then it is
+    `expired` from now on), or its turn has ended; the row says which."""
+
+    approval: ApprovalRow
+    won: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalSummary:
+    """An approval for people, with what they must see to decide. `open`: a decision would still count."""
+
+    approval: ApprovalRow
+    tenant: str
+    session: str
+    agent: str
+    arguments: Mapping[str, Any]
+    open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """A request to take a message back. `control` is the request's own position; None: the message had ended already,
+    and `ended` says how. The owner ends the message and the request in one write: once the request has ended, the
+    message's row tells whether it came in time (`withdrawn`) or not."""
+
+    session_id: int
+    position: int
+    control: int | None
+    ended: Ended | None = None
+    consumed_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ModelCallRow:
     """One attempt at a model. `state` is open, measured or estimated."""
 
@@ -205,9 +273,9 @@ class LogEntry:
 class Loaded:
     """Everything an owner needs to go on, from one snapshot taken while it held the lease.
 
-    `mail` holds the rows that have not ended, by position. `turn`, `calls` and `model_calls` belong to the session's
-    running turn; `turn` is None when there is none. `log` begins after the sequence number that the caller said it
-    already had.
+    `mail` holds the rows that have not ended, by position. `turn`, `calls`, `model_calls` and `approvals` belong to the
+    session's running turn; `turn` is None when there is none. `log` begins after the sequence number that the caller
+    said it already had.
     """
 
     session: SessionRow
@@ -217,6 +285,7 @@ class Loaded:
     calls: tuple[CallRow, ...]
     model_calls: tuple[ModelCallRow, ...]
     log: tuple[LogEntry, ...]
+    approvals: tuple[ApprovalRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,17 @@ from typing import Any, Protocol
 
 from insika.errors import InsikaError
 from insika.messages import NO_USAGE, Usage
-from insika.storage.operations import AppendStep, CallResult, CrossBoundary, ModelCallKey, SettledModelCall
+from insika.storage.operations import AppendStep, AskApproval, CallResult, CrossBoundary, ModelCallKey, SettledModelCall
 from insika.storage.rows import Mail
 
 
 class Superseded(Exception):
     """What this turn remembers is no longer how things stand: urgent mail, or a write that came first. Throw the
     memory away and load again; the lease may well be held still."""
+
+
+class Suspended(Exception):
+    """The turn waits for a person, and its session has been let go. Whoever decides wakes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,18 @@ class TurnLog(Protocol):
 
     async def append(self, step: AppendStep) -> int: ...
 
-    async def start_call(self, step: int, index: int) -> None: ...
+    async def start_call(self, step: int, index: int, *, arguments_hash: str | None = None) -> None:
+        """`arguments_hash`: of a call that a person has approved. Raises Superseded also when that has expired."""
+        ...
+
+    async def ask_approvals(self, asks: Sequence[AskApproval]) -> None:
+        """Ask a person about calls of the open batch."""
+        ...
+
+    async def suspend(self) -> None:
+        """Every call that can run without a person has its result recorded: let the session go. Returns once it is
+        let go, Superseded when something has arrived meanwhile, a decision perhaps."""
+        ...
 
     async def finish_call(self, step: int, result: CallResult) -> None: ...
 

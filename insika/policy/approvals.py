@@ -1,0 +1,39 @@
+"""Which calls a person must approve, and how an approval stands. Pure.
+
+What holds: an approval is for one call and for exactly the arguments that were shown; whoever runs the call proves it
+by their hash in the same write that starts it. A call about which somebody was asked waits for that answer, also when
+the agent would not have to ask any more; one that must be asked for now is asked for, whatever its turn began with.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from insika.documents import canonical_digest
+from insika.storage.rows import ApprovalDecision, ApprovalRow
+
+
+class Standing(enum.StrEnum):
+    """How an approval stands at one moment of the store's time."""
+
+    PENDING = "pending"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+
+
+def arguments_hash(tool: str, arguments: Mapping[str, Any]) -> str:
+    """Equal for equal calls, however the keys of their arguments are ordered."""
+    return canonical_digest({"tool": tool, "arguments": arguments})
+
+
+def standing(approval: ApprovalRow, now: datetime) -> Standing:
+    """A rejection does not expire; all else does. `void` is as good as expired: it lets nothing run."""
+    if approval.decision is ApprovalDecision.REJECTED:
+        return Standing.REJECTED
+    if approval.expires_at <= now or approval.decision in (ApprovalDecision.EXPIRED, ApprovalDecision.VOID):
+        return Standing.EXPIRED
+    return Standing.APPROVED if approval.decision is ApprovalDecision.APPROVED else Standing.PENDING
