@@ -87,7 +87,10 @@ async def _loaded(place: Place, cluster: Cluster, receiver: Counting) -> Figure:
 
 async def _publish(producer: AsyncProducer, lane: int) -> None:
     for number in range(JOBS // SESSIONS):
-        await producer.send(session=f"load-{lane}", agent="bench", text=f"add {number}", channel=CHANNEL)
+        # Each gets a turn of its own: one that joined a running turn would have no delivery.
+        await producer.send(
+            session=f"load-{lane}", agent="bench", text=f"add {number}", channel=CHANNEL, queue_mode="followup"
+        )
 
 
 def _shares(spent: Mapping[str, float]) -> str:
