@@ -1,8 +1,15 @@
 """What the owner of a session does next, decided from what it has just loaded and nothing else.
 
-The order of the questions is the rule: a running turn comes before anything new; what cuts it comes before its next
-step; a cancelled turn that has not begun is withdrawn before its place in the line is reached; and what waits is
-taken strictly in the order of positions. Pure: the same rows always give the same move.
+The order of the questions is the rule:
+1. Is the running turn cut? An interrupt or a cancel that was acknowledged is a fact, also when it is taken back since.
+2. Is there another control message? Cancels of what has not begun and withdrawals are settled in the order in which
+   they came, before whatever they concern is taken: also while a turn runs or waits, and while the session is held.
+3. Is the session held by an operator? Then a turn stops here, and none begins.
+4. Has the turn outlived too many owners? It is given up.
+5. Does it wait for a person? It runs on when one of its calls need not wait any more, and is suspended again otherwise.
+6. Else it goes on. Only with no turn at all is something new taken, strictly in the order of positions.
+
+Pure: the same rows always give the same move.
 """
 
 from __future__ import annotations
@@ -13,7 +20,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from insika.clock import DUE_NOW, NEVER
-from insika.storage.rows import Loaded, Mail, Verdict
+from insika.policy.approvals import Standing, standing
+from insika.storage.rows import CallState, Loaded, Mail, TurnState, Verdict
 
 LOST_AFTER_DEATHS = 3
 """A turn whose owner died this often is not tried again (docs/ownership.md, section 2)."""
@@ -22,6 +30,22 @@ LOST_AFTER_DEATHS = 3
 @dataclass(frozen=True, slots=True)
 class Resume:
     """Go on with the running turn from its log."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeWaiting:
+    """The turn waited for a person, and at least one of its calls need not wait any more: it was decided about, or its
+    time is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuspendAgain:
+    """The turn waits for a person, and nothing that it waits for has come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Let the session go in the middle of its turn, because an operator holds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +74,18 @@ class WithdrawQueued:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeBack:
+    """Settle a withdrawal. `mail` is the message to end, None when it has ended already: then it is too late, and only
+    that is said. `ends_turn`: the queued turn that has no other message. `merging`: that turn is the one that messages
+    still merge into."""
+
+    control: int
+    mail: Mail | None
+    ends_turn: str | None
+    merging: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Begin:
     """Start a turn with these rows. `steers_released`: they were meant for a turn that could not take them, and
     `turn_id` is new."""
@@ -74,24 +110,32 @@ class LetGo:
     due_at: datetime
 
 
-Move = Resume | CutRunning | GiveUpRunning | WithdrawQueued | Begin | GiveUpQueued | LetGo
+Settlement = WithdrawQueued | TakeBack
+Move = (
+    Resume
+    | ResumeWaiting
+    | SuspendAgain
+    | Hold
+    | CutRunning
+    | GiveUpRunning
+    | Settlement
+    | Begin
+    | GiveUpQueued
+    | LetGo
+)
+
+_UNFINISHED = frozenset({CallState.ANNOUNCED, CallState.STARTED})
 
 
 def next_move(loaded: Loaded, new_turn_id: Callable[[], str]) -> Move:
     session = loaded.session
+    if session.turn_id is not None and (cuts := cuts_of(loaded.mail, session.turn_id)):
+        return _cut(cuts)
+    if (settlement := next_settlement(loaded)) is not None:
+        return settlement
     if session.turn_id is not None:
-        return _running(loaded, session.turn_id)
-    for control in loaded.mail:
-        if control.verdict is Verdict.CONTROL and control.cuts is not None:
-            return _withdraw(loaded, control, control.cuts)
-    jobs = [row for row in loaded.mail if row.verdict is not Verdict.CONTROL]
-    if not jobs:
-        return LetGo(NEVER)
-    begin = _next_turn(loaded, jobs, new_turn_id)
-    ready_at = _quiet_at(begin)
-    if ready_at > loaded.now:
-        return LetGo(ready_at)
-    return GiveUpQueued(begin) if session.deaths >= LOST_AFTER_DEATHS else begin
+        return _running(loaded)
+    return _idle(loaded, new_turn_id)
 
 
 def cuts_of(mail: Sequence[Mail], turn_id: str) -> tuple[Mail, ...]:
@@ -99,23 +143,73 @@ def cuts_of(mail: Sequence[Mail], turn_id: str) -> tuple[Mail, ...]:
     return tuple(row for row in mail if row.cuts == turn_id)
 
 
-def _running(loaded: Loaded, turn_id: str) -> Move:
-    cuts = cuts_of(loaded.mail, turn_id)
-    if cuts:
-        interrupts = [row for row in cuts if row.verdict is not Verdict.CONTROL]
-        return CutRunning(
-            interrupted=bool(interrupts),
-            control=tuple(row.position for row in cuts if row.verdict is Verdict.CONTROL),
-            replaced_by=interrupts[0].turn_id if interrupts else None,
-        )
-    return GiveUpRunning() if loaded.session.deaths >= LOST_AFTER_DEATHS else Resume()
+def next_settlement(loaded: Loaded) -> Settlement | None:
+    """The first control message that is not aimed at the running turn, and what it comes to."""
+    for control in loaded.mail:
+        if control.verdict is not Verdict.CONTROL:
+            continue
+        if control.withdraws is not None:
+            return _take_back(loaded, control.position, control.withdraws)
+        if control.cuts is not None and control.cuts != loaded.session.turn_id:
+            return _withdraw(loaded, control.position, control.cuts)
+    return None
 
 
-def _withdraw(loaded: Loaded, control: Mail, turn_id: str) -> WithdrawQueued:
-    mail = tuple(
+def _cut(cuts: Sequence[Mail]) -> CutRunning:
+    interrupts = [row for row in cuts if row.verdict is not Verdict.CONTROL]
+    return CutRunning(
+        interrupted=bool(interrupts),
+        control=tuple(row.position for row in cuts if row.verdict is Verdict.CONTROL),
+        replaced_by=interrupts[0].turn_id if interrupts else None,
+    )
+
+
+def _idle(loaded: Loaded, new_turn_id: Callable[[], str]) -> Move:
+    jobs = [row for row in loaded.mail if row.verdict is not Verdict.CONTROL]
+    if not jobs:
+        return LetGo(NEVER)
+    if loaded.session.paused:
+        return LetGo(DUE_NOW)
+    begin = _next_turn(loaded, jobs, new_turn_id)
+    ready_at = _quiet_at(begin)
+    if ready_at > loaded.now:
+        return LetGo(ready_at)
+    return GiveUpQueued(begin) if loaded.session.deaths >= LOST_AFTER_DEATHS else begin
+
+
+def _running(loaded: Loaded) -> Move:
+    if loaded.session.paused:
+        return Hold()
+    if loaded.session.deaths >= LOST_AFTER_DEATHS:
+        return GiveUpRunning()
+    if loaded.turn is None or loaded.turn.state is not TurnState.WAITING:
+        return Resume()
+    return SuspendAgain() if _all_wait(loaded) else ResumeWaiting()
+
+
+def _all_wait(loaded: Loaded) -> bool:
+    """Every call without a result waits for a person who still has time."""
+    pending = {each.call_id for each in loaded.approvals if standing(each, loaded.now) is Standing.PENDING}
+    unfinished = {call.call_id for call in loaded.calls if call.state in _UNFINISHED}
+    return bool(unfinished) and unfinished <= pending
+
+
+def _withdraw(loaded: Loaded, control: int, turn_id: str) -> WithdrawQueued:
+    return WithdrawQueued(turn_id, _opening(loaded, turn_id), (control,), merging=loaded.session.merge_turn == turn_id)
+
+
+def _take_back(loaded: Loaded, control: int, position: int) -> TakeBack:
+    mail = next((row for row in loaded.mail if row.position == position), None)
+    if mail is None or mail.turn_id is None or _opening(loaded, mail.turn_id) != (mail,):
+        return TakeBack(control, mail, None, merging=False)
+    return TakeBack(control, mail, mail.turn_id, merging=loaded.session.merge_turn == mail.turn_id)
+
+
+def _opening(loaded: Loaded, turn_id: str) -> tuple[Mail, ...]:
+    """The messages with which a queued turn will begin; what was steered was meant for a turn that ran."""
+    return tuple(
         row for row in loaded.mail if row.turn_id == turn_id and row.verdict not in (Verdict.CONTROL, Verdict.STEERED)
     )
-    return WithdrawQueued(turn_id, mail, (control.position,), merging=loaded.session.merge_turn == turn_id)
 
 
 def _next_turn(loaded: Loaded, jobs: Sequence[Mail], new_turn_id: Callable[[], str]) -> Begin:

@@ -18,8 +18,10 @@ from insika.turn.queue_policy import (
     CutRunning,
     GiveUpQueued,
     GiveUpRunning,
+    Hold,
     LetGo,
     Resume,
+    TakeBack,
     WithdrawQueued,
     next_move,
 )
@@ -38,6 +40,7 @@ class Session:
     merge_turn: str | None = None
     merge_key: str | None = None
     deaths: int = 0
+    paused: bool = False
     mail: list[Mail] = field(default_factory=list)
     positions: int = 0
     turns: int = 0
@@ -77,12 +80,21 @@ class Session:
             self.turn_key = None
         self.mail.append(self._row(turn, Verdict.CONTROL, turn, None, 0))
 
+    def withdraw(self, which: int) -> None:
+        if not self.accepted:
+            return
+        self.positions += 1
+        row = self._row("", Verdict.CONTROL, None, None, 0)
+        self.mail.append(replace(row, turn_id=None, withdraws=self.accepted[which % len(self.accepted)]))
+
     def owner_moves(self) -> bool:
         """One move of the owner. False: it let the session go."""
         move = next_move(self.loaded(), self.new_turn)
         match move:
             case Resume():
                 assert self.turn_id is not None
+                assert not self.paused
+                assert not [row for row in self.mail if row.verdict is Verdict.CONTROL], "settled before the next step"
                 self._end_turn()
             case CutRunning(interrupted, control, replaced_by):
                 assert self.turn_id is not None
@@ -96,8 +108,14 @@ class Session:
             case GiveUpRunning():
                 assert self.deaths >= 3
                 self._end_turn()
+            case TakeBack(control, row, ends_turn, merging):
+                self._take_back(control, row, ends_turn, merging=merging)
+            case Hold():
+                assert self.turn_id is not None
+                assert self.paused
+                return False
             case WithdrawQueued(turn, rows, control, _):
-                assert self.turn_id is None
+                assert self.turn_id != turn
                 self._end([row.position for row in rows], f"withdrawn {turn}")
                 self._end(control, "control")
                 self.alive.discard(turn)
@@ -109,6 +127,9 @@ class Session:
                     assert self.deaths == 0
                     self._end_turn()
             case LetGo(due_at):
+                if self.paused:
+                    assert (due_at == NEVER) is not bool(self.mail)
+                    return False
                 if due_at != NEVER:
                     assert due_at > self.now
                     assert self.merge_turn is not None, "nothing more can join what waits"
@@ -116,8 +137,23 @@ class Session:
                 return due_at != NEVER
         return True
 
+    def _take_back(self, control: int, row: Mail | None, ends_turn: str | None, *, merging: bool) -> None:
+        (asked,) = [each for each in self.mail if each.position == control]
+        if row is None:
+            assert asked.withdraws in self.ended, "too late only for what has ended"
+        else:
+            assert row.position == asked.withdraws
+            self._end([row.position], "taken back")
+        self._end([control], "control")
+        if ends_turn is not None:
+            self.alive.remove(ends_turn)
+            assert merging is (self.merge_turn == ends_turn)
+            if merging:
+                self.merge_turn = self.merge_key = None
+
     def _begin(self, begin: Begin) -> None:
         assert self.turn_id is None
+        assert not self.paused
         jobs = [row.position for row in self.mail if row.verdict is not Verdict.CONTROL]
         taken = [row.position for row in begin.mail]
         assert taken == jobs[: len(taken)], "what waits longest comes first"
@@ -155,7 +191,7 @@ class Session:
             lease_id="lease",
             lease_until=self.now,
             due_at=self.now,
-            paused=False,
+            paused=self.paused,
             mail_seq=self.positions,
             urgent_seq=0,
             log_seq=0,
@@ -169,6 +205,10 @@ class Session:
             load_from=0,
         )
         return Loaded(session, self.now, tuple(self.mail), None, (), (), ())
+
+    @property
+    def taken_back(self) -> set[int]:
+        return {position for position, how in self.ended.items() if how == "taken back"}
 
     def _row(self, turn: str, verdict: Verdict, cuts: str | None, key: str | None, debounce_ms: int) -> Mail:
         return Mail(
@@ -197,6 +237,8 @@ HAPPENINGS = st.lists(
     st.one_of(
         MESSAGES,
         st.tuples(st.just("cancel"), st.integers(0, 5)),
+        st.tuples(st.just("withdraw"), st.integers(0, 9)),
+        st.tuples(st.just("hold"), st.booleans()),
         st.tuples(st.just("owner")),
         st.tuples(st.just("owner")),
         st.tuples(st.just("death")),
@@ -213,6 +255,10 @@ def play(happenings) -> Session:
             session.owner_moves()
         elif what == "cancel":
             session.cancel(*how)
+        elif what == "withdraw":
+            session.withdraw(*how)
+        elif what == "hold":
+            session.paused = how[0]
         elif what == "death":
             session.deaths += 1
         elif what == "time":
@@ -222,19 +268,35 @@ def play(happenings) -> Session:
     return session
 
 
+def settle(session: Session) -> None:
+    for _ in range(200):
+        if not session.owner_moves():
+            return
+    raise AssertionError("the owner never comes to an end")
+
+
 @given(HAPPENINGS)
 def test_every_message_ends_once_and_in_order(happenings):
     session = play(happenings)
-    for _ in range(200):
-        if not session.owner_moves():
-            break
-    else:
-        raise AssertionError("the owner never comes to an end")
+    session.paused = False
+    settle(session)
 
     assert session.mail == []
+    assert session.alive == set(), "a turn without messages waits for ever"
     assert sorted(session.ended) == session.accepted
     assert session.begun == sorted(session.begun)
     assert len({cut for cut, _ in session.cut}) == len(session.cut)
+
+
+@given(HAPPENINGS)
+def test_a_held_session_settles_every_control_and_begins_nothing(happenings):
+    session = play(happenings)
+    session.paused = True
+    begun = list(session.begun)
+    settle(session)
+
+    assert not [row for row in session.mail if row.verdict is Verdict.CONTROL]
+    assert session.begun == begun
 
 
 @given(HAPPENINGS, st.integers(0, 5))

@@ -1,18 +1,34 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from insika.clock import NEVER
-from insika.storage.rows import Loaded, Mail, SessionRow, Verdict
+from insika.clock import DUE_NOW, NEVER
+from insika.storage.rows import (
+    ApprovalDecision,
+    ApprovalRow,
+    CallRow,
+    CallState,
+    Loaded,
+    Mail,
+    SessionRow,
+    TurnRow,
+    TurnState,
+    Verdict,
+)
 from insika.turn.queue_policy import (
     Begin,
     CutRunning,
     GiveUpQueued,
     GiveUpRunning,
+    Hold,
     LetGo,
     Resume,
+    ResumeWaiting,
+    SuspendAgain,
+    TakeBack,
     WithdrawQueued,
     cuts_of,
     next_move,
@@ -53,7 +69,15 @@ def mail(
 
 
 def loaded(
-    *rows: Mail, running: str | None = None, deaths: int = 0, merge_turn: str | None = None, now: float = 0.0
+    *rows: Mail,
+    running: str | None = None,
+    deaths: int = 0,
+    merge_turn: str | None = None,
+    now: float = 0.0,
+    paused: bool = False,
+    waits: bool = False,
+    calls: tuple[CallRow, ...] = (),
+    approvals: tuple[ApprovalRow, ...] = (),
 ) -> Loaded:
     session = SessionRow(
         id=1,
@@ -63,7 +87,7 @@ def loaded(
         lease_id="lease",
         lease_until=NOW,
         due_at=NOW,
-        paused=False,
+        paused=paused,
         mail_seq=max((row.position for row in rows), default=0),
         urgent_seq=0,
         log_seq=0,
@@ -76,7 +100,13 @@ def loaded(
         deaths=deaths,
         load_from=0,
     )
-    return Loaded(session, NOW + timedelta(seconds=now), rows, None, (), (), ())
+    turn = _turn(running, TurnState.WAITING if waits else TurnState.RUNNING) if running is not None else None
+    return Loaded(session, NOW + timedelta(seconds=now), rows, turn, calls, (), (), approvals)
+
+
+def _turn(id: str, state: TurnState) -> TurnRow:
+    address = ("agent", None, "someone", "customer")
+    return TurnRow(id, 1, 1, state, None, 1, *address, "revision", {}, False, None, {}, None, 1, NOW, NOW, None)
 
 
 def move(*rows: Mail, **how):
@@ -125,7 +155,6 @@ def test_the_first_of_two_interrupts_takes_its_place_and_cancels_are_honoured_wi
 
 def test_what_was_aimed_at_another_turn_does_not_cut_this_one():
     assert move(interrupt(1, "earlier"), running="r") == Resume()
-    assert move(cancel(1, "queued"), mail(2, turn="queued"), running="r") == Resume()
     assert cuts_of([interrupt(1, "earlier"), cancel(2, "r")], "r") == (cancel(2, "r"),)
 
 
@@ -245,3 +274,114 @@ def test_nobody_waits_for_released_steers():
 def test_a_turn_to_be_given_up_waits_its_time_too():
     row = mail(1, turn="t", debounce_ms=2000)
     assert isinstance(move(row, merge_turn="t", deaths=3), LetGo)
+
+
+# --- while a turn runs, another's cancel and withdrawals --------------------------------------------------------------
+
+
+def withdrawal(position: int, of: int) -> Mail:
+    return replace(mail(position, Verdict.CONTROL, "", key=None), turn_id=None, withdraws=of, mode="withdraw")
+
+
+@pytest.mark.parametrize("how", [{}, {"running": "r"}, {"running": "r", "waits": True}, {"paused": True}])
+def test_what_has_not_begun_is_cancelled_and_taken_back_at_any_time(how):
+    queued = mail(1, turn="t")
+    assert move(queued, cancel(2, "t"), **how) == WithdrawQueued("t", (queued,), (2,), False)
+    assert move(queued, withdrawal(2, 1), **how) == TakeBack(2, queued, "t", False)
+
+
+def test_controls_are_settled_in_the_order_in_which_they_came():
+    rows = mail(1), mail(2, turn="t"), withdrawal(3, 1), cancel(4, "t")
+    assert move(*rows) == TakeBack(3, rows[0], "turn-1", False)
+    assert move(rows[0], rows[1], cancel(3, "t"), withdrawal(4, 1)) == WithdrawQueued("t", rows[1:2], (3,), False)
+
+
+def test_one_of_several_merged_messages_leaves_its_turn_to_the_others():
+    rows = mail(1, turn="t"), mail(2, Verdict.MERGED, "t"), withdrawal(3, 1)
+    assert move(*rows, merge_turn="t") == TakeBack(3, rows[0], None, False)
+
+
+def test_the_only_message_of_a_turn_that_is_still_merging_ends_it_and_says_so():
+    rows = mail(1, turn="t", debounce_ms=2000), withdrawal(2, 1)
+    assert move(*rows, merge_turn="t") == TakeBack(2, rows[0], "t", True)
+
+
+def test_a_steered_message_ends_without_a_turn():
+    row = steered(1, "r")
+    assert move(row, withdrawal(2, 1), running="r") == TakeBack(2, row, None, False)
+    assert move(row, withdrawal(2, 1)) == TakeBack(2, row, None, False)
+
+
+def test_what_has_ended_cannot_be_taken_back():
+    assert move(withdrawal(2, 1)) == TakeBack(2, None, None, False)
+
+
+def test_an_interrupt_cuts_also_when_it_is_taken_back_since_and_is_taken_back_then():
+    row = interrupt(1, "r")
+    assert move(row, withdrawal(2, 1), running="r") == CutRunning(True, (), "turn-1")
+    assert move(row, withdrawal(2, 1)) == TakeBack(2, row, "turn-1", False)
+
+
+# --- an operator's hold -----------------------------------------------------------------------------------------------
+
+
+def test_a_held_session_starts_nothing_and_is_due_again_when_something_waits():
+    assert move(mail(1), paused=True) == LetGo(DUE_NOW)
+    assert move(mail(1, turn="t", debounce_ms=2000), merge_turn="t", paused=True) == LetGo(DUE_NOW)
+    assert move(mail(1), deaths=3, paused=True) == LetGo(DUE_NOW)
+    assert move(paused=True) == LetGo(NEVER)
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_turn_is_held_where_it_stands(waits):
+    assert move(mail(1), running="r", waits=waits, paused=True) == Hold()
+    assert move(mail(1), running="r", waits=waits, deaths=3, paused=True) == Hold()
+
+
+def test_what_cuts_a_turn_cuts_it_while_it_is_held():
+    assert move(cancel(1, "r"), running="r", paused=True) == CutRunning(False, (1,), None)
+
+
+# --- a turn that waits for a person -----------------------------------------------------------------------------------
+
+
+def call(number: int, state: CallState = CallState.ANNOUNCED) -> CallRow:
+    return CallRow(1, number, f"call-{number}", "pay", {}, True, state)
+
+
+def asked(number: int, decision: ApprovalDecision | None = None, *, expires: float = 60.0) -> ApprovalRow:
+    times = (NOW, NOW + timedelta(seconds=expires))
+    return ApprovalRow(f"approval-{number}", "r", 1, f"call-{number}", "pay", "hash", *times, decision)
+
+
+def test_a_turn_is_suspended_again_while_each_of_its_calls_waits():
+    waiting = {"running": "r", "waits": True, "calls": (call(0), call(1)), "approvals": (asked(0), asked(1))}
+    assert move(**waiting) == SuspendAgain()
+    assert move(mail(1), steered(2, "r"), **waiting) == SuspendAgain()
+    assert move(interrupt(1, "r"), **waiting) == CutRunning(True, (), "turn-1")
+    assert move(deaths=3, **waiting) == GiveUpRunning()
+
+
+@pytest.mark.parametrize("decision", ApprovalDecision)
+def test_a_decision_makes_a_turn_go_on_until_its_call_has_a_result(decision):
+    approvals = (asked(0, decision), asked(1))
+    assert move(running="r", waits=True, calls=(call(0), call(1)), approvals=approvals) == ResumeWaiting()
+    done = call(0, CallState.DONE)
+    assert move(running="r", waits=True, calls=(done, call(1)), approvals=approvals) == SuspendAgain()
+
+
+@pytest.mark.parametrize(("now", "expected"), [(59.9, SuspendAgain()), (60.0, ResumeWaiting())])
+def test_a_turn_goes_on_when_the_time_of_an_approval_is_over(now, expected):
+    waiting = {"running": "r", "waits": True, "calls": (call(0),), "approvals": (asked(0),)}
+    assert move(now=now, **waiting) == expected
+
+
+def test_a_turn_that_waits_for_nobody_goes_on():
+    assert move(running="r", waits=True) == ResumeWaiting()
+    assert move(running="r", waits=True, calls=(call(0),)) == ResumeWaiting()
+    done = call(0, CallState.DONE)
+    assert move(running="r", waits=True, calls=(done,), approvals=(asked(0),)) == ResumeWaiting()
+
+
+def test_a_running_turn_goes_on_also_with_open_approvals():
+    assert move(running="r", calls=(call(0),), approvals=(asked(0),)) == Resume()
