@@ -138,10 +138,11 @@ class Cluster:
         )
         return self.tables.of(statement, name)
 
-    async def events(self, type: str) -> list[Event]:
-        """What the processes have told of this kind, of all that Redis has kept."""
+    async def events(self, type: str = "") -> list[Event]:
+        """What the processes have told of this kind ("" is of every kind), of all that Redis has kept."""
         async with RedisCoordination(self.services.redis, SystemClock()) as coordination:
-            return [event for event in await coordination.events.since(0, limit=100_000) if event.type == type]
+            events = await coordination.events.since(0, limit=100_000)
+        return [event for event in events if type in ("", event.type)]
 
     async def settles(self, mailed: int) -> None:
         """Until so many messages have been accepted, and nothing waits, runs, is owned or is to be delivered."""

@@ -2,7 +2,7 @@
 OPTIONS`, where OPTIONS is a JSON object with the fields of `Options`.
 
 Only its parts differ from those of `insika ROLE`: a clock that is wrong, a point at which it stops or dies by itself, a
-model whose stream can be held, behind a door as strict as the vendors'.
+store whose owners can be held, a model whose stream can be, behind a door as strict as the vendors'.
 """
 
 from __future__ import annotations
@@ -20,17 +20,20 @@ from typing import cast
 
 from actors.cli.running import leave_nothing_running
 from actors.cli.stopping import stop_on_signals
-from actors.environment import read_environment
+from actors.environment import Environment, read_environment
 from actors.logs import configure_logging
 from actors.parts import Parts
+from actors.processes import ground
 from actors.processes.clock import run_clock
 from actors.processes.ingress import run_ingress
 from actors.processes.outbox import run_outbox
 from actors.processes.worker import run_worker
-from insika.clock import SystemClock
+from actors.stores import Stores
+from insika.clock import Clock, SystemClock
 from insika.crash_points import CrashPoint
 from insika.providers.catalog import ModelCatalog
-from tests.faults.cluster.gates import FOLDER, gates_of
+from tests.faults.cluster.gates import FOLDER, FileGates, gates_of
+from tests.faults.cluster.holding import holding
 from tests.faults.process import GO_ON
 from tests.faults.shop import Diary, Gates, WitnessedModel, diary_of, shop_tools
 
@@ -40,12 +43,14 @@ ROLES = {"ingress": run_ingress, "worker": run_worker, "outbox": run_outbox, "cl
 @dataclass(frozen=True, slots=True)
 class Options:
     """`point`: where `by` happens to it when it comes there for the `nth` time; "" is nowhere. By "SIGSTOP" it stands
-    still with all its threads, until it is continued and told GO_ON. `clock_off_s`: how wrong its wall clock is."""
+    still with all its threads, until it is continued and told GO_ON. `clock_off_s`: how wrong its wall clock is.
+    `holds`: owners are held in it as `mailbox_matrix` says."""
 
     point: str = ""
     nth: int = 1
     by: str = "SIGKILL"
     clock_off_s: float = 0.0
+    holds: bool = False
 
 
 class WrongClock(SystemClock):
@@ -77,8 +82,19 @@ async def run(role: str, options: Options) -> int:
         WrongClock(options.clock_off_s),
         SelfInflicted(options),
     )
+    if options.holds:
+        _hold(diary, gates_of(folder))
     await ROLES[role](read_environment(), parts, stop_on_signals())
     return await leave_nothing_running(0)
+
+
+def _hold(diary: Diary, gates: FileGates) -> None:
+    open_stores = ground.open_stores
+
+    async def opened(environment: Environment, clock: Clock) -> Stores:
+        return holding(await open_stores(environment, clock), diary, gates)
+
+    ground.open_stores = opened
 
 
 if __name__ == "__main__":
