@@ -35,12 +35,14 @@ def model_problems(profile: Profile, models: ModelCatalog) -> Sequence[Problem]:
 
 
 def tool_warnings(profile: Profile, tools: ToolRegistry) -> Sequence[Problem]:
-    """Each name in the profile's tool lists that stands for nothing here: a deny-list with a slip denies nothing."""
+    """Each name in the profile's tool lists that stands for nothing here: a deny-list with a slip denies nothing, and
+    nobody is asked about a tool whose name has one."""
     groups = sorted({group for _, group in tools.grouped if group is not None})
     return [
         *_missing("tools_allow", profile.tools_allow, tools.names, "no tool is called {} here"),
         *_missing("tools_allow_groups", profile.tools_allow_groups, groups, "no tool is in a group called {} here"),
         *_missing("tools_deny", profile.tools_deny, tools.names, "no tool is called {} here"),
+        *_missing("approvals_required", profile.approvals_required, tools.names, "no tool is called {} here"),
     ]
 
 

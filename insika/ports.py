@@ -85,6 +85,10 @@ class Toolbox(Protocol):
         stays while the turn runs, also when the tool is denied meanwhile: a resumed turn must count as before."""
         ...
 
+    def needs_approval(self, name: str) -> bool:
+        """A person must approve each call of this tool before it runs, as things stand now."""
+        ...
+
     def refuse(self, call: ToolCall) -> CallOutcome | None:
         """Why this call cannot be run as it is written; None if it can. Asked before a call is recorded as started."""
         ...

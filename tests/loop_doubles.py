@@ -34,6 +34,7 @@ class FakeTool:
     side_effect: bool = False
     idempotent: bool = False
     repeatable: bool = False
+    needs_approval: bool = False
     outcome: Callable[[ToolCall], CallOutcome] = ok
     refuses: str | None = None
 
@@ -56,6 +57,9 @@ class FakeToolbox:
 
     def repeatable(self, name: str) -> bool:
         return name in self.tools and self.tools[name].repeatable
+
+    def needs_approval(self, name: str) -> bool:
+        return name in self.tools and self.tools[name].needs_approval
 
     def refuse(self, call: ToolCall) -> CallOutcome | None:
         if call.malformed is not None:

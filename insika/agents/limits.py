@@ -61,6 +61,7 @@ class TurnLimits:
 
     turn_timeout_s: float = 300.0
     tool_timeout_s: float = 60.0
+    approval_timeout_s: float = 3_600.0
     max_tool_calls: int | None = 50
     on_exhausted: OnExhausted = OnExhausted.RAISE
     max_tool_repeat: int = 3
@@ -116,6 +117,7 @@ def turn_limits(profile: HasLimits, platform: HasQueueRules, session_queue_mode:
     return TurnLimits(
         turn_timeout_s=limits.turn_timeout,
         tool_timeout_s=limits.tool_timeout,
+        approval_timeout_s=limits.approval_timeout,
         max_tool_calls=limits.max_tool_calls,
         on_exhausted=limits.on_exhausted,
         max_tool_repeat=limits.max_tool_repeat if limits.max_tool_repeat >= 2 else 0,

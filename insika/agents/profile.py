@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, JsonValue, StringConstraints, field_validator
 
 from insika.agents.limits import Limits
+from insika.agents.policies import Policies, none_for_null
 from insika.agents.unsupported import IN_PROFILES, refusals
 from insika.choices import Thinking, read_thinking
 from insika.documents import canonical_digest
@@ -64,7 +65,8 @@ class Profile(Document):
     """One agent.
 
     `tools_allow` None: every tool; empty: none. `tools_allow_groups` (None: not given) alone allows only those groups,
-    an empty one none; both together unite; `tools_deny` wins over both.
+    an empty one none; both together unite; `tools_deny` wins over both. A person approves each call of a tool that
+    `approvals_required` names before it runs.
     """
 
     id: Id
@@ -73,13 +75,13 @@ class Profile(Document):
     tools_allow: _Names | None = None
     tools_allow_groups: _Names | None = None
     tools_deny: _Names = ()
+    policies: Policies = ()
+    approvals_required: Annotated[_Names, BeforeValidator(none_for_null)] = ()
     limits: Limits = Limits()
     params: Params = Params()
     edge_stream: EdgeStream | None = EdgeStream()
 
     # Known, and accepted only where they ask for nothing: see `unsupported`.
-    policies: JsonValue = None
-    approvals_required: JsonValue = None
     guardrails: JsonValue = None
     budget: JsonValue = None
     reliability: JsonValue = None

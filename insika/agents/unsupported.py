@@ -29,8 +29,6 @@ class Unsupported:
 _THINKING_OFF = ("off", "")
 
 IN_PROFILES: tuple[Unsupported, ...] = (
-    Unsupported("policies"),
-    Unsupported("approvals_required"),
     Unsupported("guardrails", keys=("input", "output", "strictness", "moderator", "responses")),
     Unsupported("budget", keys=("daily", "monthly", "soft", "alert_at")),
     Unsupported("reliability", keys=("retries", "backoff", "timeout", "fallback", "circuit_breaker")),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -30,6 +31,11 @@ def arguments_hash(tool: str, arguments: Mapping[str, Any]) -> str:
     return canonical_digest({"tool": tool, "arguments": arguments})
 
 
+def approval_id(turn_id: str, call_id: str) -> str:
+    """32 hexadecimal digits: one for each call of each turn, and the same however often the question is asked."""
+    return canonical_digest([turn_id, call_id])[:32]
+
+
 def standing(approval: ApprovalRow, now: datetime) -> Standing:
     """A rejection does not expire; all else does. `void` is as good as expired: it lets nothing run."""
     if approval.decision is ApprovalDecision.REJECTED:
@@ -37,3 +43,22 @@ def standing(approval: ApprovalRow, now: datetime) -> Standing:
     if approval.expires_at <= now or approval.decision in (ApprovalDecision.EXPIRED, ApprovalDecision.VOID):
         return Standing.EXPIRED
     return Standing.APPROVED if approval.decision is ApprovalDecision.APPROVED else Standing.PENDING
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a person was asked about one call, as it stood when somebody looked. `reason` is the person's, in their own
+    words; `decision` what was written by then."""
+
+    standing: Standing
+    arguments_hash: str
+    decision: ApprovalDecision | None = None
+    reason: str = ""
+
+    @classmethod
+    def as_of(cls, approval: ApprovalRow, now: datetime) -> Asked:
+        return cls(standing(approval, now), approval.arguments_hash, approval.decision, approval.reason or "")
+
+    def lets_run(self, tool: str, arguments: Mapping[str, Any]) -> bool:
+        """It was approved, and for exactly this."""
+        return self.standing is Standing.APPROVED and self.arguments_hash == arguments_hash(tool, arguments)

@@ -18,8 +18,9 @@ class TurnToolbox:
     """A `Toolbox` over a registry.
 
     `offered`: the names that the turn's frozen profile allows; one that is not in the registry any more is left out.
-    `may_use` says whether a name is still allowed now, and is asked each time. `context` is the turn's; each call gets
-    it with its own id. `timeout_s` is for tools that have no limit of their own. `on_raised` hears of what tools raise.
+    `may_use` says whether a name is still allowed now, `needs_approval` whether a person must approve its calls; both are
+    asked each time. `context` is the turn's; each call gets it with its own id. `timeout_s` is for tools that have
+    no limit of their own. `on_raised` hears of what tools raise.
     """
 
     def __init__(  # noqa: PLR0917 - six, of which two are the process's and four the turn's
@@ -31,12 +32,14 @@ class TurnToolbox:
         context: ToolContext,
         timeout_s: float,
         *,
+        needs_approval: Callable[[str], bool],
         on_raised: OnRaised = nobody_hears,
     ) -> None:
         self._tools = {name: tool for name in offered if (tool := registry.get(name)) is not None}
         self._specs = registry.specs(self._tools)
         self._threads = TurnThreads(threads)
         self._may_use = may_use
+        self._needs_approval = needs_approval
         self._context = context
         self._timeout_s = timeout_s
         self._on_raised = on_raised
@@ -50,6 +53,9 @@ class TurnToolbox:
     def repeatable(self, name: str) -> bool:
         tool = self._tools.get(name)
         return tool is not None and tool.repeatable
+
+    def needs_approval(self, name: str) -> bool:
+        return self._needs_approval(name)
 
     @property
     def in_threads(self) -> int:

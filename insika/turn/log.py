@@ -91,7 +91,8 @@ class TurnLog(Protocol):
     async def finish_call(self, step: int, result: CallResult) -> None: ...
 
     async def cross_boundary(self, boundary: CrossBoundary) -> int | None:
-        """None: mail has arrived unseen (only with `nothing_unseen`); look again and decide anew."""
+        """None: mail has arrived unseen (only with `nothing_unseen`), or the input guard has refused a text that was to
+        join, and it has ended; look again and decide anew."""
         ...
 
     async def commit(self, answer: Answer) -> None: ...

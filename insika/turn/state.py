@@ -6,11 +6,14 @@ Made anew from the log whenever its owner loads; nothing else knows how far a tu
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from insika.agents.limits import TurnLimits
+from insika.clock import NEVER
 from insika.messages import NO_USAGE, Message, Role, Usage
-from insika.storage.rows import CallRow, LogEntry, ModelCallRow
+from insika.policy.approvals import Asked
+from insika.storage.rows import ApprovalRow, CallRow, LogEntry, ModelCallRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,7 @@ class TurnIdentity:
     instructions: str
     limits: TurnLimits
     time_s: float
-    """Seconds this owner may work on the turn, counted from the moment it took it up."""
+    """Seconds that are left of the turn's time, counted from the moment this owner took it up; 0 or less: none."""
 
     @property
     def model_name(self) -> str:
@@ -36,11 +39,13 @@ class TurnIdentity:
 
 @dataclass(frozen=True, slots=True)
 class OpenBatch:
-    """A batch that was announced and not closed: its message and how far each call has come, in announced order."""
+    """A batch that was announced and not closed: its message and how far each call has come, in announced order.
+    `asked`: what a person was asked about its calls, by call id."""
 
     step: int
     message: Message
     calls: tuple[CallRow, ...]
+    asked: Mapping[str, Asked] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -67,10 +72,14 @@ def state_from_log(
     model_calls: Sequence[ModelCallRow],
     *,
     fresh: bool,
+    approvals: Sequence[ApprovalRow] = (),
+    now: datetime = NEVER,
 ) -> TurnState:
-    """Where the turn stands. `fresh`: this owner itself has just opened the request's row and not yet asked."""
+    """Where the turn stands. `fresh`: this owner itself has just opened the request's row and not yet asked.
+    `approvals` are the turn's, and `now` is the store's time as they were loaded: by it they have expired or not."""
     turn = [entry for entry in log if entry.turn_id == turn_id]
-    batch = _open_batch(turn, calls)
+    asked = {row.call_id: Asked.as_of(row, now) for row in approvals}
+    batch = _open_batch(turn, calls, asked)
     step = batch.step if batch is not None else _next_step(turn)
     attempts = [row.attempt for row in model_calls if row.step == step]
     return TurnState(
@@ -89,12 +98,13 @@ def announced_ids(messages: Iterable[Message]) -> set[str]:
     return {call.id for message in messages for call in message.tool_calls}
 
 
-def _open_batch(turn: Sequence[LogEntry], calls: Sequence[CallRow]) -> OpenBatch | None:
+def _open_batch(turn: Sequence[LogEntry], calls: Sequence[CallRow], asked: Mapping[str, Asked]) -> OpenBatch | None:
     opening = next((entry for entry in reversed(turn) if entry.message.tool_calls), None)
     if opening is None or any(entry.seq > opening.seq for entry in turn):
         return None
     rows: Mapping[int, CallRow] = {row.index: row for row in calls if row.step == opening.step}
-    return OpenBatch(opening.step, opening.message, tuple(rows[i] for i in range(len(opening.message.tool_calls))))
+    ordered = tuple(rows[index] for index in range(len(opening.message.tool_calls)))
+    return OpenBatch(opening.step, opening.message, ordered, asked)
 
 
 def _next_step(turn: Sequence[LogEntry]) -> int:

@@ -51,6 +51,9 @@ class StubTools:
     def repeatable(self, name: str) -> bool:
         return False
 
+    def needs_approval(self, name: str) -> bool:
+        return False
+
     def specs(self) -> Sequence[ToolSpec]:
         return ()
 

@@ -34,6 +34,10 @@ async def gamma() -> None:
 REGISTRY = ToolRegistry([beta, alpha, gamma])
 
 
+def nobody_is_asked(name: str) -> bool:
+    return False
+
+
 def box(offered: list[str], denied: frozenset[str] = frozenset()) -> TurnToolbox:
     return TurnToolbox(
         REGISTRY,
@@ -42,6 +46,7 @@ def box(offered: list[str], denied: frozenset[str] = frozenset()) -> TurnToolbox
         may_use=lambda name: name not in denied,
         context=TURN,
         timeout_s=30,
+        needs_approval=nobody_is_asked,
     )
 
 
@@ -63,6 +68,7 @@ async def test_what_a_tool_raises_is_heard_before_the_model_is_told() -> None:
         lambda name: True,
         TURN,
         30,
+        needs_approval=nobody_is_asked,
         on_raised=lambda name, call_id, error: heard.append((name, call_id, error)),
     )
     assert (await tools.run(ToolCall("c1", "broken"), 1)).is_error
@@ -80,6 +86,16 @@ def test_only_what_is_offered_and_still_allowed_is_found() -> None:
     assert tools.find("beta") is None
     assert tools.find("gamma") is None
     assert tools.find("Alpha") is None
+
+
+def test_whether_a_person_must_approve_is_asked_anew_each_time() -> None:
+    asking = {"beta"}
+    tools = TurnToolbox(
+        REGISTRY, ToolThreads(), ["alpha", "beta"], lambda name: True, TURN, 30, needs_approval=asking.__contains__
+    )
+    assert [tools.needs_approval(name) for name in ("alpha", "beta")] == [False, True]
+    asking.add("alpha")
+    assert tools.needs_approval("alpha")
 
 
 async def test_a_call_gets_the_turns_context_with_its_own_id() -> None:
@@ -120,7 +136,10 @@ async def test_it_knows_how_many_of_its_calls_are_in_a_thread() -> None:
 
     shared = ToolThreads()
     registry = ToolRegistry([hang])
-    mine, other = (TurnToolbox(registry, shared, ["hang"], lambda name: True, TURN, 30) for _ in range(2))
+    mine, other = (
+        TurnToolbox(registry, shared, ["hang"], lambda name: True, TURN, 30, needs_approval=nobody_is_asked)
+        for _ in range(2)
+    )
     assert mine.in_threads == 0
     await mine.run(ToolCall("c", "hang"), 1)
     assert (mine.in_threads, other.in_threads) == (1, 0)
