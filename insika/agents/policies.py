@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator
 
 from insika.parsing import did_you_mean, shown
 
@@ -31,10 +31,4 @@ def _is_built_in(name: str) -> str:
     return name
 
 
-def none_for_null(given: object) -> object:
-    """A key with nothing behind it names nothing."""
-    return [] if given is None else given
-
-
 PolicyName = Annotated[str, AfterValidator(_is_built_in)]
-Policies = Annotated[tuple[PolicyName, ...], BeforeValidator(none_for_null)]

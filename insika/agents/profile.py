@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, JsonValue, StringConstraints, field_validator
 
 from insika.agents.limits import Limits
-from insika.agents.policies import Policies, none_for_null
+from insika.agents.policies import PolicyName
 from insika.agents.unsupported import IN_PROFILES, refusals
 from insika.choices import Thinking, read_thinking
 from insika.documents import canonical_digest
@@ -75,8 +75,8 @@ class Profile(Document):
     tools_allow: _Names | None = None
     tools_allow_groups: _Names | None = None
     tools_deny: _Names = ()
-    policies: Policies = ()
-    approvals_required: Annotated[_Names, BeforeValidator(none_for_null)] = ()
+    policies: tuple[PolicyName, ...] = ()
+    approvals_required: _Names = ()
     limits: Limits = Limits()
     params: Params = Params()
     edge_stream: EdgeStream | None = EdgeStream()

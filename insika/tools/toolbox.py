@@ -18,8 +18,8 @@ class TurnToolbox:
     """A `Toolbox` over a registry.
 
     `offered`: the names that the turn's frozen profile allows; one that is not in the registry any more is left out.
-    `may_use` says whether a name is still allowed now, `needs_approval` whether a person must approve its calls; both are
-    asked each time. `context` is the turn's; each call gets it with its own id. `timeout_s` is for tools that have
+    `may_use` says whether a name is still allowed now, `needs_approval` whether a person must approve its calls: both
+    are asked each time. `context` is the turn's; each call gets it with its own id. `timeout_s` is for tools that have
     no limit of their own. `on_raised` hears of what tools raise.
     """
 

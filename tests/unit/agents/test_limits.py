@@ -27,6 +27,7 @@ def test_what_the_agent_says_is_frozen() -> None:
     agent = {
         "turn_timeout": 10,
         "tool_timeout": 2.5,
+        "approval_timeout": 90,
         "max_tool_calls": None,
         "max_tool_repeat": 4,
         "tool_concurrency": 8,
@@ -41,6 +42,7 @@ def test_what_the_agent_says_is_frozen() -> None:
     assert limits_of(agent) == TurnLimits(
         turn_timeout_s=10.0,
         tool_timeout_s=2.5,
+        approval_timeout_s=90.0,
         max_tool_calls=None,
         max_tool_repeat=4,
         tool_concurrency=8,

@@ -28,7 +28,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
     profile = load_profile(SMALLEST, "x")
     limits = profile.limits
     assert (profile.instructions, profile.tools_allow, profile.tools_allow_groups) == ("", None, None)
-    assert profile.tools_deny == ()
+    assert (profile.tools_deny, profile.approvals_required, profile.policies) == ((), (), ())
     assert (limits.turn_timeout, limits.tool_timeout, limits.approval_timeout) == (300, 60, 3600)
     assert (limits.max_tool_calls, limits.on_exhausted, limits.max_tool_repeat) == (50, OnExhausted.RAISE, 3)
     assert (limits.tool_concurrency, limits.context_budget) == (1, None)
@@ -47,6 +47,8 @@ def test_every_supported_key_is_read() -> None:
             "tools_allow": ["order_lookup", "refund"],
             "tools_allow_groups": ["shop"],
             "tools_deny": ["refund"],
+            "policies": ["tool_allowlist", "approval_required"],
+            "approvals_required": ["refund", "close_account"],
             "limits": {
                 "turn_timeout": 12.5,
                 "tool_timeout": 3,
@@ -70,6 +72,7 @@ def test_every_supported_key_is_read() -> None:
     )
     assert (profile.provider, profile.model_name) == ("openrouter", "meta/llama-3:free")
     assert profile.tools_allow == ("order_lookup", "refund")
+    assert profile.approvals_required == ("refund", "close_account")
     assert profile.limits.turn_timeout == 12.5
     assert profile.limits.on_exhausted is OnExhausted.SYNTHESIZE
     assert profile.limits.given()["queue_mode"] is QueueMode.STEER
@@ -88,6 +91,38 @@ def test_absent_empty_and_null_tool_lists_are_three_things() -> None:
         "tools_allow.1": "must be a string, got 5",
         "tools_allow.2": "must not be empty, got ''",
     }
+
+
+def test_nobody_is_asked_about_a_list_that_is_none() -> None:
+    assert load_profile({**SMALLEST, "approvals_required": []}, "x").approvals_required == ()
+    assert load_profile({**SMALLEST, "approvals_required": ["a", "a"]}, "x").approvals_required == ("a", "a")
+    for given, got in ((None, "null"), ("refund", "'refund'"), (True, "true"), ({"refund": True}, "an object")):
+        found = problems({**SMALLEST, "approvals_required": given})
+        assert found == {"approvals_required": f"must be a list, got {got}"}
+    assert problems({**SMALLEST, "approvals_required": ["a", 5, ""]}) == {
+        "approvals_required.1": "must be a string, got 5",
+        "approvals_required.2": "must not be empty, got ''",
+    }
+
+
+def test_the_policies_that_join_by_themselves_may_be_named() -> None:
+    for names in ([], ["tool_allowlist"], ["approval_required", "tool_allowlist"]):
+        assert load_profile({**SMALLEST, "policies": names}, "x").policies == tuple(names)
+
+
+@pytest.mark.parametrize("name", ["business_hours", "skill_allowlist", "Tool_Allowlist", " tool_allowlist", ""])
+def test_a_policy_that_nobody_would_keep_is_refused_at_its_place(name: str) -> None:
+    found = problems({**SMALLEST, "policies": ["tool_allowlist", name]})
+    assert list(found) == ["policies.1"]
+    assert "enforced by this version" in found["policies.1"]
+    assert "tool_allowlist and approval_required" in found["policies.1"]
+    assert "remove it" in found["policies.1"]
+
+
+def test_a_policy_with_a_slip_is_recognised() -> None:
+    assert "did you mean approval_required?" in problems({**SMALLEST, "policies": ["approvals_required"]})["policies.0"]
+    assert problems({**SMALLEST, "policies": None})["policies"] == "must be a list, got null"
+    assert problems({**SMALLEST, "policies": [5]})["policies.0"] == "must be a string, got 5"
 
 
 @pytest.mark.parametrize(
@@ -177,7 +212,7 @@ def test_every_mistake_is_listed_in_the_order_of_the_document() -> None:
         "limits.max_tool_calls",
         "limits.nope",
         "limits.policies",
-        "policies",
+        "policies.0",
         "instructions",
         "params.thinkin",
         "model",

@@ -11,8 +11,6 @@ from insika.settings import load_settings
 
 PROFILE = {"id": "a", "model": "offline/demo"}
 ASKING_OF_PROFILES: dict[str, Any] = {
-    "policies": ["tool_allowlist"],
-    "approvals_required": ["refund"],
     "guardrails": {"input": True},
     "budget": {"daily": 100_000},
     "reliability": {"retries": 2},
@@ -72,8 +70,7 @@ def test_every_entry_is_tried_here() -> None:
 
 @pytest.mark.parametrize("value", [None, False, [], {}, {"x": None, "y": False}])
 def test_a_section_that_asks_for_nothing_is_accepted(value: Any) -> None:
-    for path in ("policies", "approvals_required", "routes"):
-        load_profile({**PROFILE, path: value}, "x")
+    load_profile({**PROFILE, "routes": value}, "x")
 
 
 @pytest.mark.parametrize(
