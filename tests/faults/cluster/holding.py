@@ -13,7 +13,7 @@ from actors.stores import Stores
 from insika.storage.operations import Fence
 from insika.storage.port import Store
 from tests.faults.cluster.gates import FileGates
-from tests.faults.cluster.mailbox_matrix import HELD_AT, UNOWNED
+from tests.faults.cluster.mailbox_matrix import HELD_AT, UNOWNED, gate_of
 from tests.faults.shop import Diary
 
 TAKING_UP = "taking_up.{}"
@@ -60,11 +60,6 @@ class HoldingStore:
             assert row is not None
             self._names[session_id] = row.name
         return self._names[session_id]
-
-
-def gate_of(moment: str, fate: str) -> str:
-    """The gate behind which everything of one moment and fate is held."""
-    return f"{moment}.{fate}"
 
 
 def holding(stores: Stores, diary: Diary, gates: FileGates) -> Stores:

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from tests.faults.shop import job
 
 MATRIX = """
                    followup        collect         steer           interrupt
@@ -28,7 +31,8 @@ MODES: Mapping[str, tuple[str, str, str]] = {
     "steer": ("steer", "steer", "steer"),
     "interrupt": ("followup", "followup", "interrupt"),
 }
-"""In which modes A, B and C are sent. An interrupt comes when another message waits already, which keeps its place."""
+"""In which modes A, B and C are sent (and what else a test may send, like C). An interrupt comes when another message
+waits already, which keeps its place."""
 DEBOUNCED = ("collect", "steer")
 """The agents of these modes wait for a moment of quiet before they begin."""
 
@@ -103,6 +107,12 @@ class Case:
     def name(self) -> str:
         return f"{self.mode}.{self.moment}.{self.fate}"
 
+    def says(self, letter: str) -> dict[str, Any]:
+        """The job of A, B, C and so on."""
+        text = letter if letter != "A" else SAYS[self.moment].format(gate=gate_of(self.moment, self.fate))
+        mode = MODES[self.mode][min("ABC".find(letter), 2)]
+        return job(self.name, letter, text, self.mode, queue_mode=mode)
+
     @property
     def cut(self) -> bool:
         return "A!" in self.turns
@@ -141,6 +151,11 @@ class Case:
         said |= {"approval_requested", "turn_suspended"} if self.moment == "suspended" else set()
         said |= {"turn_held"} if self.moment == "paused" else set()
         return said
+
+
+def gate_of(moment: str, fate: str) -> str:
+    """The gate behind which everything of one moment and fate is held."""
+    return f"{moment}.{fate}"
 
 
 def cases(fate: str) -> list[Case]:

@@ -6,20 +6,19 @@ from __future__ import annotations
 from collections import defaultdict
 
 from insika.storage.rows import ApprovalDecision
-from tests.faults.cluster.holding import TAKING_UP, gate_of
+from tests.faults.cluster.holding import TAKING_UP
 from tests.faults.cluster.mailbox_matrix import (
     DEBOUNCED,
     HELD_AT,
     MATRIX,
     MODES,
-    SAYS,
     TOLD,
     UNOWNED,
     cases,
+    gate_of,
 )
 from tests.faults.cluster.member import until
 from tests.faults.cluster.operators import operator
-from tests.faults.shop import job
 
 LEASE_S = 4
 DRAIN_S = 1
@@ -30,12 +29,6 @@ HOLDING = {"holds": True}
 PAUSED = ("paused", "paused_before")
 ASKED_FOR = "charge"
 STATES = {"completed": "", "cancelled": "!", "failed": "-"}
-
-
-def said(case, letter):
-    mode = MODES[case.mode]["ABC".index(letter)]
-    text = letter if letter != "A" else SAYS[case.moment].format(gate=gate_of(case.moment, case.fate))
-    return job(case.name, letter, text, case.mode, queue_mode=mode)
 
 
 class Play:
@@ -96,7 +89,7 @@ class Play:
 
     async def _say(self, cases, letters):
         """Each person for themselves, and in order."""
-        jobs = [said(case, letter) for letter in letters for case in cases]
+        jobs = [case.says(letter) for letter in letters for case in cases]
         self.jobs += jobs
         await self._cluster.publish(*jobs)
         counted = "SELECT count(*) FROM mailbox WHERE verdict <> 'control'"
