@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import structlog
@@ -81,15 +82,17 @@ class Stage:
         agent = self._agents.current(agent_id)
         if agent is None:
             raise UnknownAgent(f"there is no agent {agent_id!r}; apply its profile, then send again", field="agent")
-        return self._staged(session, turn_id, agent, self._configuration.limits(agent))
+        limits = self._configuration.limits(agent)
+        return self._staged(session, turn_id, agent, limits, limits.turn_timeout_s)
 
-    async def resume(self, session: SessionRow, turn: TurnRow) -> Staged:
-        """A running turn, by the revision and limits it began with. Raises as `begin` does, and InvalidConfiguration
-        for a revision that this process cannot read."""
+    async def resume(self, session: SessionRow, turn: TurnRow, now: datetime) -> Staged:
+        """A running turn, by the revision and limits it began with, and with the time that is left to it at `now`, the
+        store's. Raises as `begin` does, and InvalidConfiguration for a revision that this process cannot read."""
         agent = await self._agents.frozen(turn.profile_revision or "")
         if agent is None or turn.limits is None:
             raise UnknownAgent(f"the profile revision of turn {turn.id} is not in the store", field="agent")
-        return self._staged(session, turn.id, agent, TurnLimits.from_dict(turn.limits))
+        limits = TurnLimits.from_dict(turn.limits)
+        return self._staged(session, turn.id, agent, limits, limits.turn_timeout_s - worked_s(session, turn, now))
 
     def deliveries(self, session: SessionRow, turn_id: str, to: Addressee, answer: Answer) -> tuple[NewDelivery, ...]:
         """The outbox rows of an answer. A channel that this process has never known has nowhere to deliver to."""
@@ -99,7 +102,7 @@ class Stage:
         answered = Answered(session.id, session.name, turn_id, to.agent, session.tenant, to.recipient)
         return answer_deliveries(channel, answered, answer.content, answer.outcome)
 
-    def _staged(self, session: SessionRow, turn_id: str, agent: Agent, limits: TurnLimits) -> Staged:
+    def _staged(self, session: SessionRow, turn_id: str, agent: Agent, limits: TurnLimits, time_s: float) -> Staged:
         profile = agent.profile
         provider = self._provider(profile)
         identity = TurnIdentity(
@@ -111,7 +114,7 @@ class Stage:
             profile.model,
             profile.instructions,
             limits,
-            limits.turn_timeout_s,
+            time_s,
         )
         toolbox = TurnToolbox(
             self._tools,
@@ -139,6 +142,11 @@ class Stage:
             )
         return self._allowed[agent.revision]
 
+    def _needs_approval(self, began_with: Agent, name: str) -> bool:
+        # As it is now; and of an agent that was deleted meanwhile, as it was when its turn began.
+        current = self._agents.current(began_with.profile.id) or began_with
+        return name in current.profile.approvals_required
+
     def _allowed_now(self, agent_id: str, name: str) -> bool:
         # An agent that was deleted meanwhile denies nothing new: its turn may end as it began.
         current = self._agents.current(agent_id)
@@ -148,3 +156,11 @@ class Stage:
         # Of an agent that was deleted meanwhile, the profile that the turn began with is the last word.
         current = self._agents.current(frozen.id)
         return name in (current.profile if current is not None else frozen).approvals_required
+
+
+def worked_s(session: SessionRow, turn: TurnRow, now: datetime) -> float:
+    """For how many seconds workers have had the session's running turn in their hands, by the store's clock."""
+    if turn.started_at is None:
+        return 0.0
+    # A clock that was set back gives nobody more time than there was.
+    return max(0.0, (now - turn.started_at).total_seconds() - session.parked_ms / 1000)

@@ -6,24 +6,25 @@ every vendor accepts.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict
 
 from actors.lease import Lease
-from actors.turn_events import Scope, ScopedEvents
+from actors.turn_events import ScopedEvents, events_of
 from actors.turn_log import OwnedTurnLog
 from actors.world import World
 from insika.crash_points import CrashPoint
 from insika.errors import Cancelled, InsikaError, Interrupted, WorkerLost
 from insika.events import EventType
 from insika.messages import NO_USAGE, Usage
-from insika.storage.operations import EndTurn, FailQueued, Seen, SettleMail
+from insika.storage.operations import EndTurn, FailQueued, Seen
 from insika.storage.port import StoreUnavailable
-from insika.storage.rows import Ended, Loaded, TurnState
+from insika.storage.rows import ApprovalDecision, Loaded, TurnState
 from insika.turn import sentences
-from insika.turn.batch import closing_results
+from insika.turn.call_results import closing_results
 from insika.turn.estimate import estimate_usage
 from insika.turn.log import Answer, Failure, Superseded
-from insika.turn.queue_policy import LOST_AFTER_DEATHS, Begin, CutRunning, WithdrawQueued
+from insika.turn.queue_policy import LOST_AFTER_DEATHS, Begin, CutRunning
 from insika.turn.state import state_from_log
 
 
@@ -55,26 +56,6 @@ class TurnEndings:
         await self._end(loaded, TurnState.FAILED, error, ())
         self._events(loaded)(EventType.TURN_FAILED, {"outcome": "failed", "error": error.type})
 
-    async def withdraw(self, loaded: Loaded, seen: Seen, withdraw: WithdrawQueued) -> None:
-        """End a cancelled turn that never began; its messages are not run."""
-        settled = await self._store.settle_mail(
-            self._lease.fence,
-            seen,
-            SettleMail(
-                tuple(row.position for row in withdraw.mail),
-                Ended.WITHDRAWN,
-                withdraw.turn_id if withdraw.mail else None,  # without mail it has ended already: only say so
-                TurnState.CANCELLED,
-                withdraw.control,
-                withdraw.merging,
-            ),
-        )
-        if not settled:
-            raise Superseded
-        if withdraw.mail:
-            emit = self._events(loaded, withdraw.turn_id, withdraw.mail[0].agent)
-            emit(EventType.TURN_CANCELLED, {"outcome": "cancelled", "error": Cancelled.type})
-
     async def fail_queued(self, loaded: Loaded, seen: Seen, begin: Begin, error: InsikaError) -> None:
         """Start and fail a turn at once: what the person said is kept, nothing is run."""
         first = begin.mail[0]
@@ -101,14 +82,24 @@ class TurnEndings:
     async def hand_over(self, owed: Usage) -> None:
         """Let the session go in whatever state it is, due now, for another worker to go on from the log. `owed` is
         what an open request is booked at."""
-        try:
-            released = await self._store.release_for_drain(
-                self._lease.fence, unknown_result=sentences.UNKNOWN_OUTCOME, estimate=owed
-            )
-        except StoreUnavailable:
-            return  # the lease runs out by itself; that only takes longer
+        with suppress(StoreUnavailable):  # the lease runs out by itself then; that only takes longer
+            await self._let_go(owed)
+
+    async def hold(self, loaded: Loaded, turn_id: str, agent: str, owed: Usage) -> None:
+        """Let the session go in the middle of its turn, until its operator lets it go on."""
+        if not await self._let_go(owed):
+            raise Superseded
+        self._world.crash(CrashPoint.TURN_HELD)
+        if loaded.turn is None or loaded.turn.state is not TurnState.WAITING:
+            self._events(loaded, turn_id, agent)(EventType.TURN_HELD, {})
+
+    async def _let_go(self, owed: Usage) -> bool:
+        released = await self._store.release_for_drain(
+            self._lease.fence, unknown_result=sentences.UNKNOWN_OUTCOME, estimate=owed
+        )
         if released:
             self._world.wakes.session(self._lease.fence.session_id)
+        return released
 
     def announce(self, emit: ScopedEvents, log: OwnedTurnLog) -> None:
         """Tell how the loop ended its turn."""
@@ -171,15 +162,10 @@ class TurnEndings:
         if not ended:
             raise Superseded
         self._world.crash(CrashPoint.TURN_ENDED)
+        for approval in loaded.approvals:
+            if approval.decision is None:
+                asked = {"approval_id": approval.id, "call_id": approval.call_id, "tool": approval.tool}
+                self._events(loaded)(EventType.APPROVAL_DECIDED, {**asked, "decision": str(ApprovalDecision.VOID)})
 
     def _events(self, loaded: Loaded, turn_id: str | None = None, agent: str | None = None) -> ScopedEvents:
-        session, turn = loaded.session, loaded.turn
-        scope = Scope(
-            session.name,
-            session.tenant,
-            self._lease.epoch,
-            turn_id or (turn.id if turn is not None else None),
-            agent or (turn.agent if turn is not None else None),
-            turn.attempt if turn is not None else 1,
-        )
-        return ScopedEvents(self._world.events, self._world.clock, scope)
+        return events_of(loaded, self._lease.epoch, self._world.events, self._world.clock, turn_id, agent)

@@ -13,6 +13,7 @@ import structlog
 
 from insika.clock import Clock
 from insika.events import Event, EventSink, EventType
+from insika.storage.rows import Loaded
 
 _ENDINGS = frozenset({EventType.TURN_COMPLETED, EventType.TURN_FAILED, EventType.TURN_CANCELLED})
 
@@ -66,3 +67,15 @@ class ScopedEvents:
                 attempt=scope.attempt,
                 **data,
             )
+
+
+def events_of(  # noqa: PLR0917 - two of them say whose events they are, where that is not the running turn
+    loaded: Loaded, epoch: int, sink: EventSink, clock: Clock, turn_id: str | None = None, agent: str | None = None
+) -> ScopedEvents:
+    """What the owner of this session says of a turn; left out, of the running one."""
+    session, turn = loaded.session, loaded.turn
+    if turn is None or turn_id not in (None, turn.id):
+        scope = Scope(session.name, session.tenant, epoch, turn_id, agent)
+    else:
+        scope = Scope(session.name, session.tenant, epoch, turn.id, turn.agent, turn.attempt)
+    return ScopedEvents(sink, clock, scope)

@@ -1,7 +1,7 @@
 """The running turn's door to the store: every write fenced by the lease, and told as news when it may not happen.
 
 Only this file knows both the loop's words and the store's. It decides nothing: what to write comes from the loop,
-whether it may be written is decided by the store.
+whether it may be written is decided by the store, and what arrives meanwhile goes by the queue policy and the guard.
 """
 
 from __future__ import annotations
@@ -9,11 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from actors.lease import Lease
+from actors.mailroom import Mailroom, SteerRoom, seen
+from actors.world import World
 from insika.clock import NEVER
+from insika.crash_points import CrashPoint
 from insika.documents import plain
 from insika.messages import Usage
 from insika.storage.operations import (
+    Absorbed,
     AppendStep,
+    AskApproval,
     CallResult,
     CommitTurn,
     CrossBoundary,
@@ -22,42 +27,57 @@ from insika.storage.operations import (
     NewDelivery,
     Seen,
 )
-from insika.storage.port import OwnerStore
-from insika.storage.rows import Loaded, Mail, TurnState, Verdict
+from insika.storage.rows import Committed, Loaded, Mail, TurnState, Verdict
 from insika.turn.log import Answer, Failure, Superseded
-from insika.turn.queue_policy import cuts_of
+from insika.turn.queue_policy import cuts_of, next_settlement
 
 AddressAnswer = Callable[[Answer], tuple[NewDelivery, ...]]
 """What an answer becomes in the outbox: nothing, one delivery, or one for each piece."""
+
+NOTHING_OF_THE_LOG = 2**62
+"""A sequence number behind every message."""
 
 
 class HandOver(Exception):
     """The process is leaving: let the session go at this boundary, for another worker to go on."""
 
 
+class Held(Exception):
+    """An operator holds the session: let it go at this boundary, until he lets it go on."""
+
+
 class OwnedTurnLog:
-    """`leaving` is asked at each boundary whether to hand the turn over. After the turn has ended, `released` tells
-    whether the lease went with it, `delivers` whether there is something to deliver, `ended` what it ended with."""
+    """`leaving` is asked at each boundary whether to hand the turn over. After the loop has ended, `released` tells
+    whether the lease went with it, `suspended` whether the turn waits for a person, `delivers` whether there is
+    something to deliver, `ended` what the turn ended with."""
 
     def __init__(
         self,
-        store: OwnerStore,
         lease: Lease,
+        world: World,
+        mailroom: Mailroom,
         loaded: Loaded,
         *,
         turn_id: str,
+        steers: SteerRoom,
         address: AddressAnswer,
         leaving: Callable[[], bool],
     ) -> None:
-        self._store = store
         self._lease = lease
+        self._crash = world.crash
+        self._store = world.store
+        self._mailroom = mailroom
         self._turn_id = turn_id
+        self._steers = steers
         self._address = address
         self._leaving = leaving
+        self._loaded = loaded
         self._mail: Sequence[Mail] = loaded.mail
         self._seen = seen(loaded)
         self._log_seq = loaded.session.log_seq
-        self.released = self.delivers = False
+        self._passed: set[int] = set()
+        self._held = False
+        self.released = self.delivers = self.suspended = False
         self.ended: Answer | Failure | None = None
 
     def may_start(self) -> None:
@@ -67,10 +87,18 @@ class OwnedTurnLog:
         return [row for row in self._mail if row.verdict is Verdict.STEERED and row.turn_id == self._turn_id]
 
     async def look_again(self) -> None:
-        loaded = await self._store.load(self._lease.fence, log_after=self._log_seq)
-        if loaded is None or loaded.session.turn_id != self._turn_id or cuts_of(loaded.mail, self._turn_id):
-            raise Superseded
-        self._mail, self._seen, self._log_seq = loaded.mail, seen(loaded), loaded.session.log_seq
+        self._held = (await self._look()).session.paused
+
+    async def cut_meanwhile(self) -> bool:
+        """While the model talks: is this turn cut? What is urgent and does not cut it need not be looked at again."""
+        loaded = await self._store.load(self._lease.fence, log_after=NOTHING_OF_THE_LOG)
+        if loaded is None:
+            return True
+        cuts = cuts_of(loaded.mail, self._turn_id)
+        if cuts and not await self._mailroom.refuse_cuts(loaded, cuts, self._steers):
+            return True
+        self._seen = Seen(self._seen.mail, max(self._seen.urgent, loaded.session.urgent_seq))
+        return False
 
     async def retry_model(self, call: ModelCallKey, estimate: Usage) -> None:
         _must(await self._store.retry_model(self._lease.fence, self._seen, self._turn_id, call, estimate=estimate))
@@ -78,29 +106,56 @@ class OwnedTurnLog:
     async def append(self, step: AppendStep) -> int:
         return _known(await self._store.append(self._lease.fence, step))
 
-    async def start_call(self, step: int, index: int) -> None:
-        start = await self._store.start_call(self._lease.fence, self._seen, self._turn_id, step, index)
+    async def start_call(self, step: int, index: int, *, arguments_hash: str | None = None) -> None:
+        start = await self._store.start_call(
+            self._lease.fence, self._seen, self._turn_id, step, index, arguments_hash=arguments_hash
+        )
         _must(start.held and start.moved)
+
+    async def ask_approvals(self, asks: Sequence[AskApproval]) -> None:
+        _must(await self._store.ask_approvals(self._lease.fence, self._seen, self._turn_id, asks))
+        self._crash(CrashPoint.APPROVAL_ASKED)
+
+    async def suspend(self) -> None:
+        _must(await self._store.suspend(self._lease.fence, self._seen, self._turn_id))
+        self.released = self.suspended = True
+        self._crash(CrashPoint.TURN_SUSPENDED)
 
     async def finish_call(self, step: int, result: CallResult) -> None:
         finish = await self._store.finish_call(self._lease.fence, self._turn_id, step, result)
         _must(finish.held and finish.moved)
 
     async def cross_boundary(self, boundary: CrossBoundary) -> int | None:
-        seq = await self._store.cross_boundary(self._lease.fence, self._seen, boundary)
+        seq = None
+        if await self._may_join(boundary.absorbed):
+            seq = await self._store.cross_boundary(self._lease.fence, self._seen, boundary)
         if seq is None:
             if boundary.nothing_unseen:
                 return None
             raise Superseded
         taken = {row.position for row in boundary.absorbed}
         self._mail = [row for row in self._mail if row.position not in taken]
+        self._steers.left -= len(taken)
         if self._leaving():
             raise HandOver
+        if self._held:
+            raise Held
         return seq
 
     async def commit(self, answer: Answer) -> None:
         deliveries = self._address(answer)
-        committed = await self._store.commit(
+        while (committed := await self._commit(answer, deliveries)) is None:
+            # Urgent mail that does not cut this turn must not cost it an answer that was paid for.
+            urgent = self._seen.urgent
+            await self._look()
+            if self._seen.urgent == urgent:
+                raise Superseded
+        self.released = committed.released
+        self.delivers = bool(deliveries)
+        self.ended = answer
+
+    async def _commit(self, answer: Answer, deliveries: tuple[NewDelivery, ...]) -> Committed | None:
+        return await self._store.commit(
             self._lease.fence,
             self._seen,
             CommitTurn(
@@ -116,11 +171,6 @@ class OwnedTurnLog:
                 release_due=NEVER,
             ),
         )
-        if committed is None:
-            raise Superseded
-        self.released = committed.released
-        self.delivers = bool(deliveries)
-        self.ended = answer
 
     async def fail(self, failure: Failure) -> None:
         _must(
@@ -140,10 +190,33 @@ class OwnedTurnLog:
         )
         self.ended = failure
 
+    async def _look(self) -> Loaded:
+        """Read the mailbox anew, and settle what concerns this turn before its next step. Raises Superseded when
+        something in it cuts the turn."""
+        while True:
+            loaded = await self._store.load(self._lease.fence, log_after=self._log_seq)
+            if loaded is None or loaded.session.turn_id != self._turn_id:
+                raise Superseded
+            cuts = cuts_of(loaded.mail, self._turn_id)
+            if cuts:
+                if not await self._mailroom.refuse_cuts(loaded, cuts, self._steers):
+                    raise Superseded
+            elif (settlement := next_settlement(loaded)) is not None:
+                await self._mailroom.settle(loaded, settlement)
+            else:
+                break
+        self._loaded, self._mail, self._seen = loaded, loaded.mail, seen(loaded)
+        self._log_seq = loaded.session.log_seq
+        return loaded
 
-def seen(loaded: Loaded) -> Seen:
-    """What an owner that has loaded this has looked at."""
-    return Seen(loaded.session.mail_seq, loaded.session.urgent_seq)
+    async def _may_join(self, absorbed: Sequence[Absorbed]) -> bool:
+        """False: the guard has refused some of them, and they have ended."""
+        joining = {each.position for each in absorbed} - self._passed
+        rows = [row for row in self._mail if row.position in joining]
+        if rows and not await self._mailroom.screen_steers(self._loaded, self._seen, self._turn_id, rows):
+            return False
+        self._passed |= joining
+        return True
 
 
 def _must(written: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from actors.stage import Stage
 from actors.wakes import Wakes
@@ -10,6 +10,7 @@ from insika.clock import Clock
 from insika.crash_points import Crash
 from insika.events import EventSink
 from insika.storage.port import OwnerStore
+from insika.turn.input_guard import InputGuard, NoInputGuard
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +21,4 @@ class World:
     clock: Clock
     wakes: Wakes
     crash: Crash
+    guard: InputGuard = field(default_factory=NoInputGuard)

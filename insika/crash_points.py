@@ -22,6 +22,11 @@ class CrashPoint(enum.StrEnum):
     CALL_RECORDED = "call_recorded"
     BATCH_RAN = "batch_ran"  # every result is known; the boundary is not written
     BOUNDARY_CROSSED = "boundary_crossed"
+    APPROVAL_ASKED = "approval_asked"  # a person can decide; other calls of the batch may not have run
+    TURN_SUSPENDED = "turn_suspended"  # nobody owns the session until somebody decides
+    WAITING_RESUMED = "waiting_resumed"  # the turn runs again; what was decided has not been acted on
+    TURN_HELD = "turn_held"  # let go in the middle, because an operator holds the session
+    MAIL_SETTLED = "mail_settled"  # messages were taken back, withdrawn or refused, and nobody has been told
     ANSWER_READY = "answer_ready"  # the last answer is known, not committed
     COMMITTED = "committed"  # answer and outbox rows are written, the lease may still be held
     TURN_ENDED = "turn_ended"  # failed or cancelled, lease still held

@@ -8,7 +8,7 @@ import asyncio
 import itertools
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from actors.configuration import Configuration
+from actors.control import Control
 from actors.ingress import Ingress, Kept
 from actors.lease import LeaseKeeper
 from actors.runtime import Runtime
@@ -29,7 +30,17 @@ from insika.ports import ModelProvider
 from insika.providers.catalog import ModelCatalog
 from insika.settings import load_settings
 from insika.storage.port import StoreUnavailable
-from insika.storage.rows import Accepted, LogEntry, SessionRow, TurnRow
+from insika.storage.rows import (
+    Accepted,
+    ApprovalDecision,
+    ApprovalRow,
+    Decided,
+    LogEntry,
+    Mail,
+    SessionRow,
+    TurnRow,
+    Withdrawal,
+)
 from insika.storage.sqlite.schema import migrate
 from insika.storage.sqlite.store import SqliteStore
 from insika.testing import RecordingEvents, Script, ScriptedModel
@@ -37,6 +48,7 @@ from insika.tools.python_tools import tool
 from insika.tools.registry import ToolRegistry
 from insika.tools.threads import ToolThreads
 from insika.tools.tool import Tool, ToolContext
+from insika.turn.input_guard import InputGuard, NoInputGuard, Refusal
 from tests.strict import check_anthropic, check_openai
 
 LEASE_S = 15.0
@@ -107,6 +119,17 @@ class Gate:
         self._opened.set()
 
 
+class RefusingGuard:
+    """Refuses what holds the word "rude". `asked`: the texts of each question, in order."""
+
+    def __init__(self) -> None:
+        self.asked: list[list[str]] = []
+
+    async def refusals(self, mail: Sequence[Mail]) -> Mapping[int, Refusal]:
+        self.asked.append([row.text for row in mail])
+        return {row.position: Refusal("rudeness") for row in mail if "rude" in row.text}
+
+
 class Shop:
     """The tools, and a journal of what they did: `ran` holds (tool, n, call id), over all processes."""
 
@@ -167,9 +190,11 @@ class Place:
         tools: Sequence[Tool] = (),
         slots: int = 50,
         room: Callable[[bool], None] = lambda free: None,
+        guard: InputGuard | None = None,
     ) -> Process:
         """A new process, with these profiles applied."""
-        process = Process(self, clock or self.clock, model or ScriptedModel(self.script), tools, slots, room)
+        model = model or ScriptedModel(self.script)
+        process = Process(self, clock or self.clock, model, tools, slots, room, guard or NoInputGuard())
         await process.begin(profiles or (profile(),))
         self.processes.append(process)
         return process
@@ -192,6 +217,7 @@ class Process:
         tools: Sequence[Tool],
         slots: int,
         room: Callable[[bool], None],
+        guard: InputGuard,
     ) -> None:
         self.place = place
         self.clock = clock
@@ -208,7 +234,7 @@ class Process:
             ToolRegistry([*place.shop.tools(), *tools]),
             ToolThreads(),
         )
-        world = World(self.store, stage, self.events, clock, self, self._reached)  # type: ignore[arg-type]
+        world = World(self.store, stage, self.events, clock, self, self._reached, guard)  # type: ignore[arg-type]
         self.keeper = LeaseKeeper(self.store.renewal(), LEASE_S, clock)
         self.runtime = Runtime(world, self.keeper, slots, room)
         self.ingress = Ingress(
@@ -220,6 +246,8 @@ class Process:
             signals=self,
             crash=self._reached,
         )
+
+        self.control = Control(self.store, self, self, self.events, clock)  # type: ignore[arg-type]
 
     async def begin(self, profiles: Sequence[dict[str, Any]]) -> None:
         settings = load_settings(
@@ -257,10 +285,22 @@ class Process:
         return await self.ingress.take(json.dumps(job).encode())
 
     async def cancel(self, turn_id: str, request_id: str = "cancel") -> Accepted | None:
-        answer = await self.store.cancel(turn_id, request_id=request_id)
-        if answer is not None:
-            self.session(answer.session_id)
-        return answer
+        return await self.control.cancel(turn_id, request_id=request_id)
+
+    async def withdraw(self, job_id: str, session: str = "s") -> Withdrawal | None:
+        return await self.control.withdraw(session, job_id, request_id=f"withdraw-{job_id}")
+
+    async def decide(self, which: int, decision: ApprovalDecision, **said: str) -> Decided:
+        """About the approval that was asked for as number `which`, from 0."""
+        decided = await self.control.decide((await self.approvals())[which].id, decision, by="ann", **said)
+        assert decided is not None
+        return decided
+
+    async def approve(self, which: int = 0) -> Decided:
+        return await self.decide(which, ApprovalDecision.APPROVED)
+
+    async def reject(self, which: int = 0, reason: str = "") -> Decided:
+        return await self.decide(which, ApprovalDecision.REJECTED, reason=reason)
 
     async def idle(self) -> None:
         async with asyncio.timeout(PATIENCE_S):
@@ -308,8 +348,9 @@ class Process:
     async def log(self, session: str = "s") -> list[LogEntry]:
         entries = list(await self.store.real.messages((await self.row(session)).id))
         messages = [entry.message for entry in entries]
-        check_anthropic(messages)
-        check_openai(messages)
+        if messages:
+            check_anthropic(messages)
+            check_openai(messages)
         return entries
 
     async def messages(self, session: str = "s") -> list[Message]:
@@ -330,6 +371,14 @@ class Process:
         row = await self.store.real.turn(turn_id or "")
         assert row is not None
         return row
+
+    async def mail(self, session: str = "s") -> list[Mail]:
+        return list(await self.store.real.mail((await self.row(session)).id))
+
+    async def approvals(self) -> list[ApprovalRow]:
+        """In the order of their calls."""
+        rows = [each.approval for each in await self.store.real.approvals()]
+        return sorted(rows, key=lambda row: (row.asked_at, row.call_id))
 
     async def select(self, sql: str) -> list[dict[str, Any]]:
         def read(connection: Any) -> list[dict[str, Any]]:

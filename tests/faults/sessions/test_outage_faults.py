@@ -32,7 +32,7 @@ JOBS = ("first", "added", "bad", "last")
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    monkeypatch.setattr("actors.task_actor.STORE_PAUSE_S", 0.0)
+    monkeypatch.setattr("actors.store_patience.STORE_PAUSE_S", 0.0)
     monkeypatch.setattr("actors.runtime.CLAIM_PAUSE_S", 0.0)
 
 

@@ -11,7 +11,7 @@ from insika.clock import ManualClock
 from insika.crash_points import CrashPoint
 from insika.storage.rows import TurnState
 from insika.testing import Call, Calls, Rule, Say, Script
-from tests.actor_world import LEASE_S, Died, Gate, Place, Process, no_hook
+from tests.actor_world import LEASE_S, Died, Gate, Place, Process, no_hook, profile
 
 LONG = Script([Call("pay", {"n": 1}), Calls([Call("pay", {"n": 2}), Call("look", {"n": 3})]), Say("All paid.")])
 WRITES = [
@@ -90,11 +90,13 @@ async def test_an_owner_that_overslept_within_a_tool_starts_no_other(place_for, 
 
 @pytest.mark.parametrize("shift", [300.0, -300.0])
 async def test_a_clock_that_is_set_breaks_no_rule(place_for, shift):
-    """The wall clock of one process jumps while the turn runs: at worst the session changes hands."""
+    """The wall clock of one process jumps while the turn runs: at worst the session changes hands. To the turn such a
+    jump is time that it has used, so here it has plenty."""
     place: Place = place_for(LONG)
     place.shop.gates["pay", 1] = gate = Gate()
-    one = await place.process(clock=sleeping(place.clock))
-    two = await place.process(clock=sleeping(place.clock))
+    patient = profile(limits={"turn_timeout": 3600})
+    one = await place.process(patient, clock=sleeping(place.clock))
+    two = await place.process(patient, clock=sleeping(place.clock))
     await one.send("hello", channel="web")
     await gate.reached()
     two.clock.jump(shift)

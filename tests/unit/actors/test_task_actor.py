@@ -211,7 +211,7 @@ async def test_what_no_store_can_keep_is_replaced_in_what_people_and_models_say(
 
 
 async def test_a_window_that_was_moved_by_a_start_nobody_heard_of_counts(place_for, monkeypatch):
-    monkeypatch.setattr("actors.task_actor.STORE_PAUSE_S", 0.0)
+    monkeypatch.setattr("actors.store_patience.STORE_PAUSE_S", 0.0)
     process = await place_for(Script([Say("x" * 400)])).process(profile(limits={"context_budget": 300}))
     for number in range(3):
         await process.send(f"message {number}")
@@ -233,7 +233,7 @@ async def test_a_window_that_was_moved_by_a_start_nobody_heard_of_counts(place_f
 
 
 async def test_a_request_that_was_paid_for_and_could_not_be_written_is_booked_at_its_cost(place_for, monkeypatch):
-    monkeypatch.setattr("actors.task_actor.STORE_PAUSE_S", 0.0)
+    monkeypatch.setattr("actors.store_patience.STORE_PAUSE_S", 0.0)
     process = await place_for(Script([Call("look", {"n": 1}, text="x" * 40), Say("Done.")])).process()
 
     async def lost(when: str, operation: str) -> None:

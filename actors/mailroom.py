@@ -1,0 +1,172 @@
+"""Ends messages that no turn will say: taken back, cancelled before their turn began, or refused by the guard.
+
+Each is one fenced write, and then the news of it. What is to be settled says the queue policy; what may be said, the
+guard. Nothing here starts, cuts or ends a turn that runs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from actors.lease import Lease
+from actors.turn_events import ScopedEvents, events_of
+from actors.world import World
+from insika.agents.limits import TurnLimits
+from insika.choices import Origin
+from insika.crash_points import CrashPoint
+from insika.errors import Cancelled
+from insika.events import EventType
+from insika.jobs import turn_key
+from insika.storage.operations import Seen, SettleMail
+from insika.storage.rows import Ended, Loaded, Mail, TurnState, Verdict
+from insika.turn.input_guard import Refusal
+from insika.turn.log import Superseded
+from insika.turn.queue_policy import LOST_AFTER_DEATHS, Begin, Settlement, TakeBack, WithdrawQueued
+
+BROKE_THE_GUARD = Refusal("guard_lost")
+"""Of a text at which the guard itself must have killed its process, time after time."""
+
+
+@dataclass(slots=True)
+class SteerRoom:
+    """What may join the running turn: messages with this key, and so many more of them."""
+
+    key: str | None
+    left: int
+
+
+class Mailroom:
+    """Of one session. Every operation raises Superseded when it may not write: load again."""
+
+    def __init__(self, lease: Lease, world: World) -> None:
+        self._lease = lease
+        self._world = world
+
+    async def settle(self, loaded: Loaded, settlement: Settlement) -> None:
+        """Honour a control message that is not aimed at the running turn."""
+        match settlement:
+            case TakeBack():
+                await self._take_back(loaded, settlement)
+            case WithdrawQueued():
+                await self._withdraw(loaded, settlement)
+
+    async def screen(self, loaded: Loaded, begin: Begin) -> bool:
+        """Ask the guard about exactly the messages with which a turn is about to begin, and end those that it refuses.
+        False: there were some, so load again."""
+        if loaded.session.deaths > LOST_AFTER_DEATHS:  # giving up was tried before, and only the guard stands before it
+            refused: Mapping[int, Refusal] = {row.position: BROKE_THE_GUARD for row in begin.mail}
+        else:
+            refused = await self._world.guard.refusals(begin.mail)
+        if not refused:
+            return True
+        whole_turn = len(refused) == len(begin.mail) and not begin.steers_released
+        await self._write(
+            seen(loaded),
+            SettleMail(
+                tuple(sorted(refused)),
+                Ended.REFUSED,
+                begin.turn_id if whole_turn else None,
+                TurnState.REFUSED,
+                merging=whole_turn and begin.merging,
+            ),
+        )
+        self._tell_refused(loaded, begin.turn_id if whole_turn else None, begin.mail[0].agent, refused)
+        return False
+
+    async def screen_steers(self, loaded: Loaded, seen: Seen, turn_id: str, steers: Sequence[Mail]) -> bool:
+        """The same for messages that are about to join the running turn."""
+        refused = await self._world.guard.refusals(steers)
+        if not refused:
+            return True
+        await self._write(seen, SettleMail(tuple(sorted(refused)), Ended.REFUSED, None, TurnState.REFUSED))
+        self._tell_refused(loaded, turn_id, steers[0].agent, refused)
+        return False
+
+    async def refuse_cuts(self, loaded: Loaded, cuts: Sequence[Mail], steers: SteerRoom) -> bool:
+        """The same for what cuts the running turn: an interrupt that is refused does not interrupt. True: all of it
+        was, and the turn goes on as if nobody had interrupted it; it takes steers again, if it has room for them."""
+        interrupts = [row for row in cuts if row.verdict is not Verdict.CONTROL]
+        refused = await self._world.guard.refusals(interrupts) if interrupts else {}
+        all_of_it = len(refused) == len(cuts)
+        for row in (row for row in interrupts if row.position in refused):
+            await self._write(
+                seen(loaded),
+                SettleMail(
+                    (row.position,),
+                    Ended.REFUSED,
+                    row.turn_id,
+                    TurnState.REFUSED,
+                    merging=row.turn_id is not None and loaded.session.merge_turn == row.turn_id,
+                    steerable_key=steers.key if all_of_it and steers.left > 0 else None,
+                ),
+            )
+            self._tell_refused(loaded, row.turn_id, row.agent, {row.position: refused[row.position]})
+        return all_of_it
+
+    async def _take_back(self, loaded: Loaded, withdrawal: TakeBack) -> None:
+        mail = withdrawal.mail
+        await self._write(
+            seen(loaded),
+            SettleMail(
+                (mail.position,) if mail is not None else (),
+                Ended.WITHDRAWN,
+                withdrawal.ends_turn,
+                TurnState.CANCELLED,
+                (withdrawal.control,),
+                withdrawal.merging,
+            ),
+        )
+        if mail is None:
+            return
+        emit = self._events(loaded, mail.turn_id, mail.agent)
+        emit(EventType.MESSAGE_WITHDRAWN, {"message_id": mail.job_id, "position": mail.position})
+        if withdrawal.ends_turn is not None:
+            emit(EventType.TURN_CANCELLED, {"outcome": "cancelled", "error": Cancelled.type})
+
+    async def _withdraw(self, loaded: Loaded, withdraw: WithdrawQueued) -> None:
+        await self._write(
+            seen(loaded),
+            SettleMail(
+                tuple(row.position for row in withdraw.mail),
+                Ended.WITHDRAWN,
+                withdraw.turn_id if withdraw.mail else None,  # without mail it has ended already: only say so
+                TurnState.CANCELLED,
+                withdraw.control,
+                withdraw.merging,
+            ),
+        )
+        if withdraw.mail:
+            emit = self._events(loaded, withdraw.turn_id, withdraw.mail[0].agent)
+            emit(EventType.TURN_CANCELLED, {"outcome": "cancelled", "error": Cancelled.type})
+
+    async def _write(self, seen: Seen, mail: SettleMail) -> None:
+        if not await self._world.store.settle_mail(self._lease.fence, seen, mail):
+            raise Superseded
+        self._world.crash(CrashPoint.MAIL_SETTLED)
+
+    def _tell_refused(self, loaded: Loaded, turn_id: str | None, agent: str, refused: Mapping[int, Refusal]) -> None:
+        emit = self._events(loaded, turn_id, agent)
+        for reason, count in Counter(refusal.reason for refusal in refused.values()).items():
+            emit(EventType.GUARDRAIL_BLOCKED, {"reason": reason, "count": count})
+
+    def _events(self, loaded: Loaded, turn_id: str | None, agent: str) -> ScopedEvents:
+        return events_of(loaded, self._lease.epoch, self._world.events, self._world.clock, turn_id, agent)
+
+
+def steer_room(loaded: Loaded) -> SteerRoom:
+    """Of the running turn, from its row and its log."""
+    turn = loaded.turn
+    if turn is None or turn.limits is None:
+        return SteerRoom(None, 0)
+    joined = sum(
+        1 for entry in loaded.log if entry.turn_id == turn.id and entry.step > 0 and entry.position is not None
+    )
+    key = turn_key(turn.agent, turn.channel, turn.recipient or "", Origin(turn.origin))
+    return SteerRoom(key, TurnLimits.from_dict(turn.limits).steer_max_messages - joined)
+
+
+def seen(loaded: Loaded) -> Seen:
+    """What an owner that has loaded this has looked at."""
+    return Seen(loaded.session.mail_seq, loaded.session.urgent_seq)

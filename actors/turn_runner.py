@@ -1,0 +1,162 @@
+"""Runs the turns of one session that its owner holds: begins one or takes one up, and lets its loop run to where it
+stops. Here the loop, the staged turn and the door to the store are put together; what comes next is the owner's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from actors.lease import Lease
+from actors.mailroom import Mailroom, SteerRoom, seen, steer_room
+from actors.stage import Addressee, Staged
+from actors.turn_endings import TurnEndings
+from actors.turn_events import ScopedEvents, events_of
+from actors.turn_log import Held, OwnedTurnLog
+from actors.turn_start import opening_of, start_of, tell_start
+from actors.world import World
+from insika.crash_points import CrashPoint
+from insika.errors import InvalidConfiguration, ProviderFatal, UnknownAgent
+from insika.events import EventType
+from insika.messages import NO_USAGE, Usage
+from insika.storage.port import StoreUnavailable
+from insika.storage.rows import Loaded, TurnRow
+from insika.tools.toolbox import TurnToolbox
+from insika.turn.history import load_from
+from insika.turn.log import Superseded, Suspended
+from insika.turn.ports import TurnPorts
+from insika.turn.queue_policy import Begin
+from insika.turn.run import TurnLoop
+from insika.turn.state import TurnState, state_from_log
+
+_NOT_STAGED = (UnknownAgent, InvalidConfiguration, ProviderFatal)
+"""Why a turn cannot be run here, and will not be by trying again."""
+
+
+class TurnRunner:
+    """`leaving` tells whether the process is about to end. What runs a turn answers whether the session was let go."""
+
+    def __init__(
+        self, lease: Lease, world: World, mailroom: Mailroom, endings: TurnEndings, leaving: Callable[[], bool]
+    ) -> None:
+        self._lease = lease
+        self._world = world
+        self._store = world.store
+        self._mailroom = mailroom
+        self._endings = endings
+        self._leaving = leaving
+        self._toolbox: TurnToolbox | None = None
+        self._loop: TurnLoop | None = None
+        self._turn_log: OwnedTurnLog | None = None
+        self._looking = False
+
+    @property
+    def in_threads(self) -> bool:
+        """A call is in a thread, and cannot be stopped."""
+        return self._toolbox is not None and self._toolbox.in_threads > 0
+
+    async def look(self) -> None:
+        """Something urgent may lie in the mailbox. While the model talks, and only then, this owner looks at once and
+        cuts the request when the turn is meant; at every other moment it looks by itself before its next start."""
+        loop, log = self._loop, self._turn_log
+        if loop is None or log is None or not loop.asking or self._looking:
+            return
+        self._looking = True
+        try:
+            cut = await log.cut_meanwhile()
+        except (StoreUnavailable, Superseded):
+            return  # the renewals tell again
+        finally:
+            self._looking = False
+        if cut and loop is self._loop:
+            loop.cut()
+
+    @property
+    def owed(self) -> Usage:
+        """What a loop that did not come to its end may have spent."""
+        return self._loop.owed if self._loop is not None else NO_USAGE
+
+    async def begin(self, loaded: Loaded, begin: Begin) -> bool:
+        first = begin.mail[0]
+        await self._world.stage.know(first.agent, first.channel)
+        try:
+            staged = self._world.stage.begin(loaded.session, begin.turn_id, first.agent)
+        except _NOT_STAGED as error:
+            await self._endings.fail_queued(loaded, seen(loaded), begin, error)
+            return False
+        moved = load_from(loaded.log, [row.text for row in begin.mail], staged.identity.limits.context_budget)
+        seq = await self._store.start(self._lease.fence, seen(loaded), start_of(begin, staged, moved))
+        if seq is None:
+            raise Superseded
+        self._world.crash(CrashPoint.TURN_STARTED)
+        kept = loaded.log if moved is None else tuple(entry for entry in loaded.log if entry.seq >= moved)
+        emit = self._events(loaded, begin.turn_id, first.agent)
+        tell_start(emit, begin, staged)
+        opening = opening_of(begin, seq, self._lease.epoch)
+        state = state_from_log(begin.turn_id, (*kept, *opening), (), (), fresh=True)
+        taken = {row.position for row in begin.mail}
+        left = replace(loaded, mail=tuple(row for row in loaded.mail if row.position not in taken))
+        steers = SteerRoom(first.key, staged.identity.limits.steer_max_messages)
+        to = Addressee(first.agent, first.channel, first.recipient)
+        return await self._run(left, staged, state, steers, to, emit)
+
+    async def resume(self, loaded: Loaded, turn: TurnRow) -> bool:
+        await self._world.stage.know(turn.agent, turn.channel)
+        try:
+            staged = await self._world.stage.resume(loaded.session, turn, loaded.now)
+        except _NOT_STAGED as error:
+            await self._endings.fail_running(loaded, error)
+            return False
+        emit = self._events(loaded, turn.id, turn.agent)
+        emit(EventType.TURN_RESUMED, {"deaths": loaded.session.deaths})
+        state = state_from_log(
+            turn.id,
+            loaded.log,
+            loaded.calls,
+            loaded.model_calls,
+            fresh=False,
+            approvals=loaded.approvals,
+            now=loaded.now,
+        )
+        state.lost = self.owed
+        to = Addressee(turn.agent, turn.channel, turn.recipient)
+        return await self._run(loaded, staged, state, steer_room(loaded), to, emit)
+
+    async def _run(  # noqa: PLR0917 - what one turn needs to run
+        self,
+        loaded: Loaded,
+        staged: Staged,
+        state: TurnState,
+        steers: SteerRoom,
+        to: Addressee,
+        emit: ScopedEvents,
+    ) -> bool:
+        turn_id = staged.identity.turn_id
+        log = OwnedTurnLog(
+            self._lease,
+            self._world,
+            self._mailroom,
+            loaded,
+            turn_id=turn_id,
+            steers=steers,
+            address=lambda answer: self._world.stage.deliveries(loaded.session, turn_id, to, answer),
+            leaving=self._leaving,
+        )
+        self._toolbox, self._turn_log = staged.toolbox, log
+        ports = TurnPorts(staged.provider, staged.toolbox, log, emit, self._world.clock, self._world.crash)
+        self._loop = TurnLoop(staged.identity, state, ports)
+        try:
+            await self._loop.run()
+        except Suspended:
+            return True
+        except Held:
+            await self._endings.hold(loaded, turn_id, to.agent, NO_USAGE)  # at a boundary nobody has been asked
+            return True
+        self._toolbox = self._loop = self._turn_log = None
+        self._endings.announce(emit, log)
+        if log.released:
+            self._world.crash(CrashPoint.RELEASED)
+        return log.released
+
+    def _events(self, loaded: Loaded, turn_id: str, agent: str) -> ScopedEvents:
+        return events_of(loaded, self._lease.epoch, self._world.events, self._world.clock, turn_id, agent)
