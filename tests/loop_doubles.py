@@ -103,6 +103,8 @@ def some_tools() -> FakeToolbox:
             "hang": FakeTool(side_effect=True, outcome=lambda call: CallOutcome("late", is_error=True, timed_out=True)),
             "slow": FakeTool(outcome=lambda call: CallOutcome("gave up", is_error=True, timed_out=True)),
             "strict": FakeTool(side_effect=True, refuses="x: expected a number"),
+            "refund": FakeTool(needs_approval=True),
+            "ship": FakeTool(side_effect=True, needs_approval=True),
         }
     )
 

@@ -50,6 +50,7 @@ class Asked:
     """What a person was asked about one call, as it stood when somebody looked. `reason` is the person's, in their own
     words; `decision` what was written by then."""
 
+    id: str
     standing: Standing
     arguments_hash: str
     decision: ApprovalDecision | None = None
@@ -57,7 +58,9 @@ class Asked:
 
     @classmethod
     def as_of(cls, approval: ApprovalRow, now: datetime) -> Asked:
-        return cls(standing(approval, now), approval.arguments_hash, approval.decision, approval.reason or "")
+        return cls(
+            approval.id, standing(approval, now), approval.arguments_hash, approval.decision, approval.reason or ""
+        )
 
     def lets_run(self, tool: str, arguments: Mapping[str, Any]) -> bool:
         """It was approved, and for exactly this."""

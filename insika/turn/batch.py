@@ -1,8 +1,12 @@
-"""Runs the calls of one batch: each is counted, found, written as started if it changes the world, run, recorded.
+"""Runs the calls of one batch: each is counted, found, checked, approved where it must be, written as started if it
+changes the world, run, recorded.
 
 Holds, whatever dies in between: a call that changes the world is started at most once, unless its tool says that it
 bears a second run with the same key; a call that has a result is never run again; and a call that started and has no
 result is unknown, which is what the model is told. Results become messages elsewhere, all at once.
+
+Where a person must decide, all else of the batch runs first and is recorded, a call that ends the turn among it; then
+the turn waits. A batch that the rules have stopped asks nobody: what its model is told next does not depend on it.
 """
 
 from __future__ import annotations
@@ -11,61 +15,67 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from insika.crash_points import Crash, CrashPoint
+from insika.crash_points import CrashPoint
 from insika.errors import TurnTimeout
 from insika.events import EventType
-from insika.messages import ToolCall
-from insika.ports import CallOutcome, Emit, Toolbox, ToolTraits
+from insika.ports import ToolTraits
 from insika.storage.operations import CallResult
 from insika.storage.rows import CallRow, CallState
 from insika.turn import sentences
-from insika.turn.log import TurnLog
+from insika.turn.approval_gate import ApprovalGate
+from insika.turn.call_results import FINISHED, kept_back, not_run, ran, recorded, refused, settles, unknown
+from insika.turn.log import Superseded
+from insika.turn.ports import TurnPorts
 from insika.turn.rules import TurnRules
-from insika.turn.state import OpenBatch
-
-FINISHED = frozenset({CallState.DONE, CallState.UNKNOWN, CallState.NOT_RUN})
+from insika.turn.state import OpenBatch, TurnIdentity
 
 
 class BatchRunner:
-    """One turn's way of running batches. `concurrency`: how many calls of a batch may run at once, from 1.
-    `out_of_time`: the turn has had its time, so that no further call may begin."""
+    """One turn's way of running batches. `out_of_time`: the turn has had its time, so that no further call may begin
+    and nobody is waited for."""
 
-    def __init__(  # noqa: PLR0917 - six, of which four are the turn's ports
-        self,
-        toolbox: Toolbox,
-        log: TurnLog,
-        emit: Emit,
-        crash: Crash,
-        concurrency: int,
-        out_of_time: Callable[[], bool],
-    ) -> None:
-        self._toolbox = toolbox
-        self._log = log
-        self._emit = emit
-        self._crash = crash
-        self._concurrency = concurrency
+    def __init__(self, turn: TurnIdentity, ports: TurnPorts, out_of_time: Callable[[], bool]) -> None:
+        self._toolbox = ports.toolbox
+        self._log = ports.log
+        self._emit = ports.emit
+        self._crash = ports.crash
+        self._gate = ApprovalGate(turn, ports)
+        self._concurrency = turn.limits.tool_concurrency
         self._out_of_time = out_of_time
 
     async def run(self, batch: OpenBatch, rules: TurnRules) -> tuple[CallResult, ...]:
         """The N results in announced order. When the rules stop the turn, the calls before that point have run and
-        the rest are answered as not run."""
+        the rest are answered as not run. Raises Suspended when the turn waits for a person."""
         results: dict[int, CallResult] = {}
         admitted: list[CallRow] = []
+        stopped: list[CallRow] = []
         for row, call in zip(batch.calls, batch.message.tool_calls, strict=True):
-            if rules.admit(call, repeatable=self._toolbox.repeatable(call.name)):
-                admitted.append(row)
-            else:
-                results[row.index] = _not_run(row, str(rules.stopped_by.type if rules.stopped_by else ""))
-        for result in await self._run_admitted(batch, admitted):
+            may_run = rules.admit(call, repeatable=self._toolbox.repeatable(call.name))
+            (admitted if may_run else stopped).append(row)
+        stop = str(rules.stopped_by.type) if rules.stopped_by is not None else None
+        for row in stopped:
+            results[row.index] = await self._record(batch, row, not_run(row, stop or ""), rides=True)
+        for result in await self._run_admitted(batch, admitted, stop):
             results[result.index] = result
         ordered = tuple(results[row.index] for row in batch.calls)
         for result in ordered:
             rules.returned(result.content, halts=result.halts)
         return ordered
 
-    async def _run_admitted(self, batch: OpenBatch, rows: list[CallRow]) -> list[CallResult]:
+    async def _run_admitted(self, batch: OpenBatch, rows: list[CallRow], stop: str | None) -> list[CallResult]:
+        waiting = {row.index: row for row in rows if stop is None and self._waits(batch, row)}
+        batch = await self._gate.ask(batch, waiting.values())
+        others = [row for row in rows if row.index not in waiting]
+        ended = await self._run_all(batch, others, stop, rides=not waiting)
+        if waiting and not self._out_of_time():
+            await self._gate.wait(batch, len(waiting))
+        return ended + [await self._settle(batch, row, stop) for row in waiting.values()]
+
+    async def _run_all(
+        self, batch: OpenBatch, rows: list[CallRow], stop: str | None, *, rides: bool
+    ) -> list[CallResult]:
         if self._concurrency == 1 or len(rows) <= 1:
-            return [await self._settle(batch, row, last=row is rows[-1]) for row in rows]
+            return [await self._settle(batch, row, stop, rides=rides and row is rows[-1]) for row in rows]
         slots = asyncio.Semaphore(self._concurrency)
         heard: list[BaseException] = []
 
@@ -74,7 +84,7 @@ class BatchRunner:
                 if heard:
                     return None
                 try:
-                    return await self._settle(batch, row, last=False)
+                    return await self._settle(batch, row, stop)
                 except BaseException as news:
                     heard.append(news)
                     raise
@@ -85,72 +95,72 @@ class BatchRunner:
             raise heard[0]
         return [result for result in ended if isinstance(result, CallResult)]
 
-    async def _settle(self, batch: OpenBatch, row: CallRow, *, last: bool) -> CallResult:
+    def _waits(self, batch: OpenBatch, row: CallRow) -> bool:
+        """Nothing but a person's word keeps this call from running."""
+        if row.state is not CallState.ANNOUNCED or not self._gate.undecided(batch, row):
+            return False
+        return self._refusal(batch, row, self._toolbox.find(row.name)) is None
+
+    async def _settle(self, batch: OpenBatch, row: CallRow, stop: str | None, *, rides: bool = False) -> CallResult:
+        """`rides`: its result may be written at the boundary, with all others."""
         if row.state in FINISHED:
-            return CallResult(row.index, row.call_id, row.state, row.result or "", row.is_error, row.halts)
-        call = batch.message.tool_calls[row.index]
-        tool = self._toolbox.find(call.name)
-        # What a name means may have changed since the call was announced: either is reason enough to be careful.
-        effects = row.side_effect or (tool is not None and tool.side_effect)
-        result = await self._result_of(batch.step, row, call, tool, effects=effects)
+            return recorded(row)
+        tool = self._toolbox.find(row.name)
+        # What a name means may have changed since the call was announced: either is reason enough to be careful. What
+        # a person was asked about is written as started too: that write is what proves the approval.
+        effects = row.side_effect or row.call_id in batch.asked or (tool is not None and tool.side_effect)
+        result = await self._result_of(batch, row, tool, stop, effects=effects)
         # The last result of a batch, without effects, rides on the boundary: losing it costs one harmless run.
-        if not last or effects:
-            await self._log.finish_call(batch.step, result)
-            self._crash(CrashPoint.CALL_RECORDED)
+        return await self._record(batch, row, result, rides=rides and not effects)
+
+    async def _record(self, batch: OpenBatch, row: CallRow, result: CallResult, *, rides: bool) -> CallResult:
+        asked = batch.asked.get(row.call_id)
+        if row.state in FINISHED or (rides and asked is None):
+            return result
+        result = settles(result, asked)
+        await self._log.finish_call(batch.step, result)
+        self._crash(CrashPoint.CALL_RECORDED)
+        if asked is not None and result.approval is not None:
+            self._gate.tell(batch, row, result.approval)
         return result
 
     async def _result_of(
-        self, step: int, row: CallRow, call: ToolCall, tool: ToolTraits | None, *, effects: bool
+        self, batch: OpenBatch, row: CallRow, tool: ToolTraits | None, stop: str | None, *, effects: bool
     ) -> CallResult:
-        if row.state is CallState.STARTED and (tool is None or not tool.idempotent):
-            return CallResult(row.index, row.call_id, CallState.UNKNOWN, sentences.UNKNOWN_OUTCOME, is_error=True)
-        if tool is None:
-            text = sentences.tool_not_available(call.name)
-            return CallResult(row.index, row.call_id, CallState.NOT_RUN, text, is_error=True)
-        if row.state is CallState.ANNOUNCED and self._out_of_time():
-            return _not_run(row, TurnTimeout.type)
-        if (refusal := self._toolbox.refuse(call)) is not None:
-            # One that had started was run by code that took these arguments: what came of it is not known.
-            state = CallState.NOT_RUN if row.state is CallState.ANNOUNCED else CallState.UNKNOWN
-            text = refusal.content if row.state is CallState.ANNOUNCED else sentences.UNKNOWN_OUTCOME
-            return CallResult(row.index, row.call_id, state, text, is_error=True)
-        if effects and row.state is CallState.ANNOUNCED:
-            self._log.may_start()
-            await self._log.start_call(step, row.index)
+        if (refusal := self._refusal(batch, row, tool)) is not None:
+            return refusal
+        asked = batch.asked.get(row.call_id)
+        if row.state is CallState.ANNOUNCED:
+            if self._gate.undecided(batch, row):
+                if stop is None:  # it has come to need approval since the batch was looked at
+                    raise Superseded
+                return not_run(row, stop)
+            if effects:
+                self._log.may_start()
+                proof = asked.arguments_hash if asked is not None else None
+                await self._log.start_call(batch.step, row.index, arguments_hash=proof)
         self._log.may_start()
         self._crash(CrashPoint.CALL_STARTED)
-        self._emit(EventType.TOOL_CALLED, _about(step, row))
-        outcome = await self._toolbox.run(call, step)
+        self._emit(EventType.TOOL_CALLED, _about(batch.step, row))
+        outcome = await self._toolbox.run(batch.message.tool_calls[row.index], batch.step)
         self._crash(CrashPoint.CALL_RAN)
-        result = _result(row, outcome, effects=effects)
-        self._emit(EventType.TOOL_RETURNED, {**_about(step, row), "state": str(result.state), "error": result.is_error})
+        result = ran(row, outcome, effects=effects)
+        returned = {"state": str(result.state), "error": result.is_error}
+        self._emit(EventType.TOOL_RETURNED, {**_about(batch.step, row), **returned})
         return result
 
-
-def _result(row: CallRow, outcome: CallOutcome, *, effects: bool) -> CallResult:
-    if outcome.timed_out and effects:
-        return CallResult(row.index, row.call_id, CallState.UNKNOWN, sentences.UNKNOWN_OUTCOME, is_error=True)
-    return CallResult(row.index, row.call_id, CallState.DONE, outcome.content, outcome.is_error, outcome.halts)
-
-
-def _not_run(row: CallRow, reason: str) -> CallResult:
-    if row.state in FINISHED:
-        return CallResult(row.index, row.call_id, row.state, row.result or "", row.is_error, row.halts)
-    if row.state is CallState.STARTED:
-        return CallResult(row.index, row.call_id, CallState.UNKNOWN, sentences.UNKNOWN_OUTCOME, is_error=True)
-    return CallResult(row.index, row.call_id, CallState.NOT_RUN, sentences.not_run(reason), is_error=True)
-
-
-def closing_results(calls: tuple[CallRow, ...], reason: str) -> tuple[CallResult, ...]:
-    """What stands for the calls of a batch whose turn ends from outside: results that exist, the unknown, the not run,
-    and those of which nobody wrote down whether they had begun."""
-    return tuple(_closed(row, reason) for row in calls)
-
-
-def _closed(row: CallRow, reason: str) -> CallResult:
-    if row.state is CallState.ANNOUNCED and not row.side_effect:
-        return CallResult(row.index, row.call_id, CallState.NOT_RUN, sentences.given_up(reason), is_error=True)
-    return _not_run(row, reason)
+    def _refusal(self, batch: OpenBatch, row: CallRow, tool: ToolTraits | None) -> CallResult | None:
+        """Why this call does not run, as things stand now. None: it may, once a person has said so where one must."""
+        if row.state is CallState.STARTED and (tool is None or not tool.idempotent):
+            return unknown(row)
+        if tool is None:
+            return refused(row, sentences.tool_not_available(row.name))
+        if row.state is CallState.ANNOUNCED and self._out_of_time():
+            return not_run(row, TurnTimeout.type)
+        if (refusal := self._toolbox.refuse(batch.message.tool_calls[row.index])) is not None:
+            return refused(row, refusal.content)
+        asked = batch.asked.get(row.call_id)
+        return kept_back(row, asked) if asked is not None and row.state is CallState.ANNOUNCED else None
 
 
 def _about(step: int, row: CallRow) -> Mapping[str, Any]:

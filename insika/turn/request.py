@@ -133,6 +133,5 @@ class ModelAsker:
         return self._turn.time_s - (self._clock.monotonic() - self._began)
 
     def _timeout(self) -> TurnTimeout:
-        return TurnTimeout(
-            f"the turn had not ended within {self._turn.time_s:g} s; raise limits.turn_timeout if it needs longer"
-        )
+        limit_s = self._turn.limits.turn_timeout_s
+        return TurnTimeout(f"the turn had not ended within {limit_s:g} s; raise limits.turn_timeout if it needs longer")

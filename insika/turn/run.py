@@ -2,7 +2,7 @@
 
 What holds: nothing counts here that is not in the log first, so that at any instant another owner can go on from the
 log; a request, a call and the answer each start only while nothing urgent is unseen; and however the turn ends, its
-open batch is answered. `Superseded` and `LeaseLost` pass through: they are for the owner.
+open batch is answered. `Superseded`, `Suspended` and `LeaseLost` pass through: they are for the owner.
 """
 
 from __future__ import annotations
@@ -46,19 +46,12 @@ class TurnLoop:
         self._emit = ports.emit
         self._crash = ports.crash
         self._asker = ModelAsker(turn, ports)
-        self._batches = BatchRunner(
-            ports.toolbox,
-            ports.log,
-            ports.emit,
-            ports.crash,
-            turn.limits.tool_concurrency,
-            self._asker.out_of_time,
-        )
+        self._batches = BatchRunner(turn, ports, self._asker.out_of_time)
         self._rules = self._rules_from_log()
         self._call_ids = announced_ids(state.history)
 
     async def run(self) -> None:
-        """Returns once the turn has ended, well or not."""
+        """Returns once the turn has ended, well or not. Raises Suspended when it waits for a person."""
         results: tuple[CallResult, ...] = ()
         try:
             while (batch := self._state.batch or await self._ask()) is not None:
@@ -215,7 +208,7 @@ class TurnLoop:
 
     def _changes_the_world(self, name: str) -> bool:
         tool = self._toolbox.find(name)
-        return tool is not None and tool.side_effect
+        return tool is not None and (tool.side_effect or self._toolbox.needs_approval(name))
 
     def _is_tool(self, name: str) -> bool:
         return self._toolbox.find(name) is not None

@@ -8,7 +8,7 @@ No other file may word something for a model; an answer to a person is never wor
 
 from __future__ import annotations
 
-from insika.text import counted
+from insika.text import clean_text, counted, truncate
 
 MARK = "[insika] "
 """Begins every sentence of the engine, and nothing else of ours."""
@@ -97,6 +97,36 @@ UNKNOWN_OUTCOME = (
     "Assume neither. Before anything that builds on it or repeats it, check how things stand."
 )
 """The result of a call with effects in the world that started and was never seen to end."""
+
+
+REASON_AT_MOST = 500
+"""Bytes of a person's reason that the model gets to read."""
+
+
+def approval_rejected(reason: str) -> str:
+    """`reason` is the person's own, and may be empty. It is given on one line, shortened, without signs that nobody
+    sees, and in quotation marks that it cannot close."""
+    because = f', giving this reason: "{said}"' if (said := _quotable(reason)) else ""
+    return f"{MARK}This call was not run: a person was asked to approve it and rejected it{because}. It had no effect."
+
+
+def _quotable(text: str) -> str:
+    shown = "".join(sign if sign.isprintable() else " " for sign in clean_text(text))
+    line = " ".join(shown.split()).replace('"', "'")
+    cut = truncate(line, REASON_AT_MOST)
+    return cut if cut == line else f"{cut.rstrip()}…"
+
+
+APPROVAL_NOT_GIVEN = (
+    f"{MARK}This call was not run: a person must approve it, and nobody did so in time. It had no effect."
+)
+APPROVED_TOO_EARLY = (
+    f"{MARK}This call was not run: a person had approved it, but the approval ran out before the call could begin. "
+    "It had no effect."
+)
+APPROVED_OTHERWISE = (
+    f"{MARK}This call was not run: what a person approved is not what would have run. It had no effect."
+)
 
 
 def tool_not_available(tool: str) -> str:

@@ -7,20 +7,23 @@ from dataclasses import replace
 import pytest
 
 from insika.agents.limits import TurnLimits
+from insika.clock import ManualClock
 from insika.crash_points import no_crash
 from insika.errors import LeaseLost
 from insika.messages import NO_USAGE, ToolCall, assistant
 from insika.ports import CallOutcome
 from insika.storage.operations import AnnouncedCall, AppendStep, CallResult, ModelCallKey, SettledModelCall
 from insika.storage.rows import CallRow, CallState
-from insika.testing import RecordingEmit
+from insika.testing import RecordingEmit, Script, ScriptedModel
 from insika.turn import sentences
-from insika.turn.batch import BatchRunner, closing_results
+from insika.turn.batch import BatchRunner
+from insika.turn.call_results import closing_results
 from insika.turn.in_memory import InMemoryTurnLog
 from insika.turn.log import Superseded
+from insika.turn.ports import TurnPorts
 from insika.turn.rules import TurnRules
 from insika.turn.state import OpenBatch
-from tests.loop_doubles import FakeTool, FakeToolbox, some_tools
+from tests.loop_doubles import FakeTool, FakeToolbox, identity, some_tools
 
 FIRST = ModelCallKey(1, 1, "answer", "offline/script")
 
@@ -55,7 +58,9 @@ class Batch:
                 f"earlier {row.call_id}" if state in (CallState.DONE, CallState.UNKNOWN, CallState.NOT_RUN) else None
             )
             self.log.calls[1, index] = replace(row, state=state, result=result)
-        runner = BatchRunner(self.tools, self.log, self.emit, no_crash, self.concurrency, lambda: self.time_is_up)
+        turn = identity(TurnLimits(tool_concurrency=self.concurrency, approval_timeout_s=90.0))
+        ports = TurnPorts(ScriptedModel(Script([])), self.tools, self.log, self.emit, ManualClock(), no_crash)
+        runner = BatchRunner(turn, ports, lambda: self.time_is_up)
         rules = rules or TurnRules(TurnLimits())
         rules.opened(message)
         return await runner.run(OpenBatch(1, message, tuple(self.log.calls.values())), rules)
@@ -155,7 +160,7 @@ async def test_after_news_for_one_call_those_that_run_end_and_no_other_begins():
         if call.id == "c0":
             await first_may_end.wait()
 
-    async def interrupted(step: int, index: int) -> None:
+    async def interrupted(step: int, index: int, *, arguments_hash: str | None = None) -> None:
         first_may_end.set()
         raise Superseded
 

@@ -415,8 +415,7 @@ async def test_mail_that_keeps_coming_does_not_keep_the_turn_from_going_on():
         turn.writes("and another")
 
     turn.log.look_again = and_another
-    turn.writes("one")
-    await turn.run()
+    await turn.run(crash=at(CrashPoint.BATCH_RAN, lambda: turn.writes("one")))
 
     assert answered(turn).content == "Done."
     joined, waiting = turn.said, [row.text for row in turn.log.mail]
