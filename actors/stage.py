@@ -123,7 +123,7 @@ class Stage:
             lambda name: self._allowed_now(profile.id, name),
             ToolContext(session.tenant, session.name, profile.id, turn_id, ""),
             limits.tool_timeout_s,
-            needs_approval=lambda name: self._needs_approval_now(profile, name),
+            needs_approval=lambda name: self._needs_approval(agent, name),
             on_raised=ToolFailures(turn_id, session.name, profile.id),
         )
         return Staged(identity, agent.revision, limits.as_dict(), provider, toolbox)
@@ -151,11 +151,6 @@ class Stage:
         # An agent that was deleted meanwhile denies nothing new: its turn may end as it began.
         current = self._agents.current(agent_id)
         return current is None or name in self._allowed_by(current)
-
-    def _needs_approval_now(self, frozen: Profile, name: str) -> bool:
-        # Of an agent that was deleted meanwhile, the profile that the turn began with is the last word.
-        current = self._agents.current(frozen.id)
-        return name in (current.profile if current is not None else frozen).approvals_required
 
 
 def worked_s(session: SessionRow, turn: TurnRow, now: datetime) -> float:
