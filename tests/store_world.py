@@ -43,6 +43,7 @@ from insika.storage.rows import (
     LogEntry,
     SessionRow,
     TurnState,
+    Verdict,
 )
 
 Rows = Sequence[Mapping[str, Any]]
@@ -161,7 +162,7 @@ class Owner:
 
     def opening(self, **values: Any) -> StartTurn:
         """The turn of the first message that waits, with all that merged into it."""
-        mail = [row for row in self.loaded.mail if row.mode != "cancel"]
+        mail = [row for row in self.loaded.mail if row.verdict is not Verdict.CONTROL]
         first = mail[0]
         ready = StartTurn(
             turn_id=cast(str, first.turn_id),

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from insika.messages import Message, Role
 from insika.storage.json_text import tool_calls_json
 from insika.storage.operations import CallResult
+from insika.storage.rows import ApprovalDecision
 from insika.storage.sqlite.queries import sql
 
 
@@ -35,8 +36,9 @@ class Tail:
         calls_json = tool_calls_json(calls) if calls else None
         self._write(step, (Role.ASSISTANT.value, message.content, calls_json, None, 0, len(calls)))
 
-    def close_batch(self, step: int, results: Sequence[CallResult]) -> None:
-        """Record what is still missing from `results`, then write all results of the batch of `step`.
+    def close_batch(self, step: int, results: Sequence[CallResult], *, unused: ApprovalDecision | None = None) -> None:
+        """Record what is still missing from `results`, then write all results of the batch of `step`. `unused`: what
+        becomes of the approval of a call that never began, where its result does not say.
 
         Raises ValueError when a call has neither a recorded result nor one among `results`."""
         given = {result.index: result for result in results}
@@ -46,7 +48,7 @@ class Tail:
             content, failed = result, bool(is_error)
             if content is None:
                 late = given.get(index)
-                if late is None or not record(self._connection, self._turn_id, step, late):
+                if late is None or not record(self._connection, self._turn_id, step, late, unused=unused):
                     raise ValueError(f"call {call_id} of step {step} is open and no result was given for it")
                 content, failed = late.content, late.is_error
             left -= 1
@@ -61,11 +63,24 @@ class Tail:
         self.seq += 1
 
 
-def record(connection: sqlite3.Connection, turn_id: str, step: int, result: CallResult) -> bool:
-    """Write how a call ended. False: it had ended before, or there is no such call."""
+def record(
+    connection: sqlite3.Connection,
+    turn_id: str,
+    step: int,
+    result: CallResult,
+    *,
+    unused: ApprovalDecision | None = None,
+) -> bool:
+    """Write how a call ended, and give up its approval while it has never begun: as the result says, else as `unused`.
+    False: it had ended before, or there is no such call."""
     how = (result.state.value, result.content, int(result.is_error), int(result.halts))
     values = (*how, turn_id, step, result.index, result.call_id)
-    return connection.execute(sql("turns/record_result"), values).rowcount == 1
+    row = connection.execute(sql("turns/record_result"), values).fetchone()
+    becomes = result.approval or unused
+    if row is not None and row[0] and becomes is not None:
+        given_up = {"turn_id": turn_id, "call_id": result.call_id, "becomes": becomes.value}
+        connection.execute(sql("turns/give_up_approval"), given_up)
+    return row is not None
 
 
 def last_batch(connection: sqlite3.Connection, turn_id: str) -> int:

@@ -1,4 +1,5 @@
-"""How turns and messages end. Whatever ends a turn answers its open batch and settles its model calls with it.
+"""How turns and messages end. Whatever ends a turn answers its open batch, settles its model calls and voids the
+approvals that were not used.
 
 Committing demands that nothing urgent is unseen, so that an interrupt that came first is a fact; the other endings
 demand only the lease.
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 from insika.messages import NO_USAGE, assistant
 from insika.storage.json_text import to_json
 from insika.storage.operations import CommitTurn, EndTurn, FailQueued, Fence, NewDelivery, Seen, SettleMail
-from insika.storage.rows import Committed, Ended
+from insika.storage.rows import ApprovalDecision, Committed, Ended
 from insika.storage.sqlite import mailbox, model_calls
 from insika.storage.sqlite.conversation import Tail, last_batch
 from insika.storage.sqlite.group import Undo
@@ -38,7 +39,8 @@ def commit(connection: sqlite3.Connection, fence: Fence, seen: Seen, turn: Commi
     log_seq, epoch, lane_seq, idle, missing = row
     tail = Tail(connection, fence.session_id, turn.turn_id, epoch, log_seq - values["answers"] - missing + 1)
     if missing:
-        tail.close_batch(last_batch(connection, turn.turn_id), turn.results)
+        tail.close_batch(last_batch(connection, turn.turn_id), turn.results, unused=ApprovalDecision.VOID)
+        connection.execute(sql("endings/void_approvals"), {"turn_id": turn.turn_id})
     if turn.answer:
         tail.assistant(turn.step, assistant(turn.answer))
     if turn.model_call is not None:
@@ -65,6 +67,7 @@ def end(connection: sqlite3.Connection, fence: Fence, turn: EndTurn) -> bool:
         "lease_id": fence.lease_id,
         "turn_id": turn.turn_id,
         "deliveries": len(turn.deliveries),
+        "control": len(turn.control),
     }
     row = connection.execute(sql("endings/fence_end"), values).fetchone()
     if row is None:
@@ -72,9 +75,9 @@ def end(connection: sqlite3.Connection, fence: Fence, turn: EndTurn) -> bool:
     log_seq, epoch, lane_seq, missing = row
     if missing:
         tail = Tail(connection, fence.session_id, turn.turn_id, epoch, log_seq - missing + 1)
-        tail.close_batch(last_batch(connection, turn.turn_id), turn.results)
-    model_calls.estimate_open(connection, turn.turn_id, turn.estimate)
+        tail.close_batch(last_batch(connection, turn.turn_id), turn.results, unused=ApprovalDecision.VOID)
     connection.execute(sql("endings/void_approvals"), {"turn_id": turn.turn_id})
+    model_calls.estimate_open(connection, turn.turn_id, turn.estimate)
     mailbox.end(connection, fence.session_id, turn.control, Ended.CONTROL, False)
     ended = {
         "turn_id": turn.turn_id,
@@ -134,6 +137,7 @@ def settle_mail(connection: sqlite3.Connection, fence: Fence, seen: Seen, mail: 
         "mail": seen.mail,
         "urgent": seen.urgent,
         "ended": len(mail.positions),
+        "control": len(mail.control),
         "merging": mail.merging,
         "turn_id": mail.turn_id,
         "steerable_key": mail.steerable_key,

@@ -1,4 +1,4 @@
-"""What producers do: the verdict of a job, a cancel, and the jobs that came to nothing.
+"""What producers do: the verdict of a job, and the jobs that came to nothing.
 
 A verdict is taken from the columns of the session row alone, and everything it entails is written with it. Producers
 add mail and pull the due time earlier; they move it later, or touch what was accepted before, never.
@@ -13,7 +13,7 @@ from typing import Any
 
 from insika.storage.json_text import to_json
 from insika.storage.operations import AcceptJob
-from insika.storage.rows import TERMINAL, Accepted, RejectedJob, TurnState, Verdict
+from insika.storage.rows import Accepted, RejectedJob, TurnState, Verdict
 from insika.storage.sqlite import mapping
 from insika.storage.sqlite.queries import sql
 from insika.storage.sqlite.times import to_micros
@@ -64,24 +64,6 @@ def accept(connection: sqlite3.Connection, job: AcceptJob) -> Accepted:
     return _place(connection, job, session, _merged(mapping.from_json(vars_json), job.var_updates))
 
 
-def cancel(connection: sqlite3.Connection, turn_id: str, request_id: str) -> Accepted | None:
-    found = connection.execute(sql("intake/find_turn"), {"turn_id": turn_id}).fetchone()
-    if found is None:
-        return None
-    session_id, state, agent, channel, recipient, origin, mail_seq = found
-    asked = connection.execute(sql("intake/find_control"), {"session_id": session_id, "job_id": request_id}).fetchone()
-    if asked is not None and asked[2] and asked[0] == turn_id:
-        return Accepted(Verdict.DUPLICATE, session_id, turn_id, asked[1], TurnState(state))
-    if TurnState(state) in TERMINAL:
-        return None
-    position = mail_seq + 1
-    connection.execute(sql("intake/place_control"), {"session_id": session_id, "position": position, "cuts": turn_id})
-    connection.execute(sql("intake/remember_id"), (session_id, request_id, 1, turn_id, position, turn_id))
-    aim = (session_id, position, request_id, "cancel", None, "", Verdict.CONTROL.value, turn_id, turn_id)
-    connection.execute(sql("intake/insert_mail"), (*aim, 0, 0, agent, channel, recipient, origin, None, None))
-    return Accepted(Verdict.CONTROL, session_id, turn_id, position, TurnState(state))
-
-
 def reject(connection: sqlite3.Connection, raw: bytes, error: Mapping[str, Any], source: str) -> int:
     values = {"source": source, "raw": raw, "error": to_json(error)}
     number: int = connection.execute(sql("intake/insert_rejected"), values).fetchone()[0]
@@ -127,7 +109,7 @@ def _place(
         connection.execute(sql("intake/insert_queued_turn"), (turn_id, session.id, position, *address))
     message = (session.id, position, job.job_id, mode, key, job.text, decision.verdict.value, turn_id, decision.cuts)
     sent_at = None if job.sent_at is None else to_micros(job.sent_at)
-    record = (job.debounce_ms, job.debounce_max_ms, *address, job.customer, sent_at)
+    record = (None, job.debounce_ms, job.debounce_max_ms, *address, job.customer, sent_at)
     connection.execute(sql("intake/insert_mail"), (*message, *record))
     return Accepted(decision.verdict, session.id, turn_id, position)
 

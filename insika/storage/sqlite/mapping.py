@@ -7,6 +7,9 @@ from typing import Any
 
 from insika.messages import Message, Role, ToolCall, Usage
 from insika.storage.rows import (
+    ApprovalDecision,
+    ApprovalRow,
+    ApprovalSummary,
     CallRow,
     CallState,
     Ended,
@@ -52,6 +55,7 @@ def session_row(row: Row) -> SessionRow:
         deaths=row[17],
         load_from=row[18],
         vars=from_json(row[19]),
+        parked_ms=row[20],
     )
 
 
@@ -90,6 +94,7 @@ def mail(row: Row) -> Mail:
         ended=None if row[15] is None else Ended(row[15]),
         consumed_by=row[16],
         customer=row[17],
+        withdraws=row[18],
     )
 
 
@@ -139,6 +144,28 @@ def call_row(row: Row) -> CallRow:
 def model_call_row(row: Row) -> ModelCallRow:
     turn_id, step, attempt, purpose, model, state, *usage = row
     return ModelCallRow(turn_id, step, attempt, purpose, model, state, Usage(*usage))
+
+
+def approval_row(row: Row) -> ApprovalRow:
+    return ApprovalRow(
+        id=row[0],
+        turn_id=row[1],
+        session_id=row[2],
+        call_id=row[3],
+        tool=row[4],
+        arguments_hash=row[5],
+        asked_at=from_micros(row[6]),
+        expires_at=from_micros(row[7]),
+        decision=None if row[8] is None else ApprovalDecision(row[8]),
+        decided_by=row[9],
+        reason=row[10],
+        decided_at=from_micros_or_none(row[11]),
+    )
+
+
+def approval_summary(row: Row) -> ApprovalSummary:
+    tenant, session, agent, arguments, open_ = row[12:]
+    return ApprovalSummary(approval_row(row), tenant, session, agent, from_json(arguments), bool(open_))
 
 
 def log_entry(row: Row) -> LogEntry:

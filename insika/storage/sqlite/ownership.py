@@ -55,12 +55,13 @@ def load(connection: sqlite3.Connection, fence: Fence, log_after: int) -> Loaded
     after = {"session_id": session.id, "after": max(log_after, session.load_from - 1)}
     return Loaded(
         session=session,
-        now=from_micros(row[20]),
+        now=from_micros(row[21]),
         mail=tuple(map(mapping.mail, connection.execute(sql("ownership/load_mail"), fenced))),
         turn=turn,
         calls=() if turn is None else reads.calls(connection, turn.id),
         model_calls=() if turn is None else reads.model_calls(connection, turn.id),
         log=tuple(map(mapping.log_entry, connection.execute(sql("ownership/load_log"), after))),
+        approvals=() if turn is None else reads.approvals_of(connection, turn.id),
     )
 
 

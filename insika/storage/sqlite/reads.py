@@ -1,10 +1,20 @@
-"""What people look at. Nothing here decides anything; only an operator's hold on a session is written."""
+"""What people look at. Nothing here decides anything, and nothing is written."""
 
 from __future__ import annotations
 
 import sqlite3
 
-from insika.storage.rows import CallRow, LogEntry, Mail, ModelCallRow, SessionRow, SessionSummary, TurnRow
+from insika.storage.rows import (
+    ApprovalRow,
+    ApprovalSummary,
+    CallRow,
+    LogEntry,
+    Mail,
+    ModelCallRow,
+    SessionRow,
+    SessionSummary,
+    TurnRow,
+)
 from insika.storage.sqlite import mapping
 from insika.storage.sqlite.queries import sql
 
@@ -60,6 +70,21 @@ def model_calls(connection: sqlite3.Connection, turn_id: str) -> tuple[ModelCall
     return tuple(map(mapping.model_call_row, connection.execute(sql("reads/model_calls"), {"turn_id": turn_id})))
 
 
-def set_paused(connection: sqlite3.Connection, name: str, paused: bool, tenant: str) -> bool:
-    values = {"name": name, "tenant": tenant, "paused": paused}
-    return connection.execute(sql("reads/set_paused"), values).rowcount == 1
+def approvals_of(connection: sqlite3.Connection, turn_id: str) -> tuple[ApprovalRow, ...]:
+    """All of one turn, by the time they were asked."""
+    return tuple(map(mapping.approval_row, connection.execute(sql("ownership/load_approvals"), {"turn_id": turn_id})))
+
+
+def approvals(connection: sqlite3.Connection, limit: int, open_only: bool) -> tuple[ApprovalSummary, ...]:
+    rows = connection.execute(sql("reads/approvals"), {"limit": limit, "open_only": int(open_only)})
+    return tuple(map(mapping.approval_summary, rows))
+
+
+def approval(connection: sqlite3.Connection, approval_id: str) -> ApprovalSummary | None:
+    row = connection.execute(sql("reads/approval"), {"approval_id": approval_id}).fetchone()
+    return None if row is None else mapping.approval_summary(row)
+
+
+def approval_ids(connection: sqlite3.Connection, prefix: str, limit: int) -> tuple[str, ...]:
+    found = connection.execute(sql("reads/approval_ids"), {"prefix": prefix, "limit": limit})
+    return tuple(approval_id for (approval_id,) in found)

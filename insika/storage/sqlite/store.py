@@ -14,7 +14,7 @@ from typing import Any
 from insika.messages import Usage
 from insika.storage import operations as ops
 from insika.storage import rows
-from insika.storage.sqlite import configuration, endings, intake, ownership, reads, turns
+from insika.storage.sqlite import configuration, control, endings, intake, ownership, reads, turns
 from insika.storage.sqlite.connection import Now
 from insika.storage.sqlite.database import Database
 from insika.storage.sqlite.renewal import SqliteLeaseRenewal
@@ -44,7 +44,22 @@ class SqliteStore:
         return await self.database.write(lambda connection: intake.accept(connection, job))
 
     async def cancel(self, turn_id: str, *, request_id: str) -> rows.Accepted | None:
-        return await self.database.write(lambda connection: intake.cancel(connection, turn_id, request_id))
+        return await self.database.write(lambda connection: control.cancel(connection, turn_id, request_id))
+
+    async def withdraw(self, session: str, job_id: str, *, request_id: str, tenant: str = "") -> rows.Withdrawal | None:
+        return await self.database.write(
+            lambda connection: control.withdraw(connection, session, job_id, request_id=request_id, tenant=tenant)
+        )
+
+    async def decide(
+        self, approval_id: str, decision: rows.ApprovalDecision, *, by: str, reason: str = ""
+    ) -> rows.Decided | None:
+        return await self.database.write(
+            lambda connection: control.decide(connection, approval_id, decision, by=by, reason=reason)
+        )
+
+    async def set_paused(self, name: str, paused: bool, *, tenant: str = "") -> bool:
+        return await self.database.write(lambda connection: control.set_paused(connection, name, paused, tenant))
 
     async def reject(self, raw: bytes, error: Mapping[str, Any], source: str) -> int:
         return await self.database.write(lambda connection: intake.reject(connection, raw, error, source))
@@ -121,10 +136,32 @@ class SqliteStore:
             lambda connection: turns.retry_model(connection, fence, seen, turn_id, call, estimate=estimate)
         )
 
-    async def start_call(self, fence: ops.Fence, seen: ops.Seen, turn_id: str, step: int, index: int) -> rows.CallStart:
+    async def start_call(
+        self,
+        fence: ops.Fence,
+        seen: ops.Seen,
+        turn_id: str,
+        step: int,
+        index: int,
+        *,
+        arguments_hash: str | None = None,
+    ) -> rows.CallStart:
         return await self.database.write(
-            lambda connection: turns.start_call(connection, fence, seen, turn_id, step=step, index=index)
+            lambda connection: turns.start_call(
+                connection, fence, seen, turn_id, step=step, index=index, arguments_hash=arguments_hash
+            )
         )
+
+    async def ask_approvals(
+        self, fence: ops.Fence, seen: ops.Seen, turn_id: str, asks: Sequence[ops.AskApproval]
+    ) -> bool:
+        return await self.database.write(lambda connection: turns.ask_approvals(connection, fence, seen, turn_id, asks))
+
+    async def suspend(self, fence: ops.Fence, seen: ops.Seen, turn_id: str) -> bool:
+        return await self.database.write(lambda connection: turns.suspend(connection, fence, seen, turn_id))
+
+    async def resume_turn(self, fence: ops.Fence, seen: ops.Seen, turn_id: str) -> bool:
+        return await self.database.write(lambda connection: turns.resume_turn(connection, fence, seen, turn_id))
 
     async def finish_call(self, fence: ops.Fence, turn_id: str, step: int, result: ops.CallResult) -> rows.CallStart:
         return await self.database.write(lambda connection: turns.finish_call(connection, fence, turn_id, step, result))
@@ -200,5 +237,11 @@ class SqliteStore:
     async def model_calls(self, turn_id: str) -> Sequence[rows.ModelCallRow]:
         return await self.database.read(lambda connection: reads.model_calls(connection, turn_id))
 
-    async def set_paused(self, name: str, paused: bool, *, tenant: str = "") -> bool:
-        return await self.database.write(lambda connection: reads.set_paused(connection, name, paused, tenant))
+    async def approvals(self, limit: int = 100, *, open_only: bool = False) -> Sequence[rows.ApprovalSummary]:
+        return await self.database.read(lambda connection: reads.approvals(connection, limit, open_only))
+
+    async def approval(self, approval_id: str) -> rows.ApprovalSummary | None:
+        return await self.database.read(lambda connection: reads.approval(connection, approval_id))
+
+    async def approval_ids(self, prefix: str, limit: int) -> Sequence[str]:
+        return await self.database.read(lambda connection: reads.approval_ids(connection, prefix, limit))

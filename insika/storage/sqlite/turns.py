@@ -6,10 +6,21 @@ What starts anything (the turn, a model request, a call) demands besides that no
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
+from typing import Any
 
 from insika.messages import Usage
 from insika.storage.json_text import to_json
-from insika.storage.operations import AppendStep, CallResult, CrossBoundary, Fence, ModelCallKey, Seen, StartTurn
+from insika.storage.operations import (
+    AppendStep,
+    AskApproval,
+    CallResult,
+    CrossBoundary,
+    Fence,
+    ModelCallKey,
+    Seen,
+    StartTurn,
+)
 from insika.storage.port import StoreRefused
 from insika.storage.rows import CallStart, Ended
 from insika.storage.sqlite import mailbox, model_calls
@@ -74,13 +85,7 @@ def append(connection: sqlite3.Connection, fence: Fence, step: AppendStep) -> in
 def retry_model(
     connection: sqlite3.Connection, fence: Fence, seen: Seen, turn_id: str, call: ModelCallKey, *, estimate: Usage
 ) -> bool:
-    values = {
-        "session_id": fence.session_id,
-        "lease_id": fence.lease_id,
-        "turn_id": turn_id,
-        "urgent": seen.urgent,
-    }
-    if connection.execute(sql("turns/fence_retry"), values).rowcount == 0:
+    if connection.execute(sql("turns/fence_retry"), _urgent(fence, seen, turn_id)).rowcount == 0:
         return False
     model_calls.estimate_open(connection, turn_id, estimate)
     if not model_calls.open_call(connection, fence.session_id, turn_id, call):
@@ -88,20 +93,51 @@ def retry_model(
     return True
 
 
+def ask_approvals(
+    connection: sqlite3.Connection, fence: Fence, seen: Seen, turn_id: str, asks: Sequence[AskApproval]
+) -> bool:
+    values = _urgent(fence, seen, turn_id)
+    if connection.execute(sql("turns/fence_batch"), values).rowcount == 0:
+        return False
+    for ask in asks:
+        about = {"turn_id": turn_id, "call_id": ask.call_id}
+        if connection.execute(sql("turns/find_announced_call"), about).fetchone() is None:
+            raise Undo(False)
+        shown = {"id": ask.id, "tool": ask.tool, "arguments_hash": ask.arguments_hash}
+        placed = {"session_id": fence.session_id, "valid_us": round(ask.valid_s * 1_000_000)}
+        connection.execute(sql("turns/ask_approval"), {**about, **shown, **placed})
+    return True
+
+
+def suspend(connection: sqlite3.Connection, fence: Fence, seen: Seen, turn_id: str) -> bool:
+    values = {**_urgent(fence, seen, turn_id), "mail": seen.mail}
+    if connection.execute(sql("turns/fence_suspend"), values).rowcount == 0:
+        return False
+    connection.execute(sql("turns/suspend_turn"), {"turn_id": turn_id})
+    return True
+
+
+def resume_turn(connection: sqlite3.Connection, fence: Fence, seen: Seen, turn_id: str) -> bool:
+    if connection.execute(sql("turns/fence_urgent"), _urgent(fence, seen, turn_id)).rowcount == 0:
+        return False
+    connection.execute(sql("turns/resume_turn"), {"turn_id": turn_id})
+    return True
+
+
 def start_call(
-    connection: sqlite3.Connection, fence: Fence, seen: Seen, turn_id: str, *, step: int, index: int
+    connection: sqlite3.Connection,
+    fence: Fence,
+    seen: Seen,
+    turn_id: str,
+    *,
+    step: int,
+    index: int,
+    arguments_hash: str | None,
 ) -> CallStart:
-    values = {
-        "session_id": fence.session_id,
-        "lease_id": fence.lease_id,
-        "turn_id": turn_id,
-        "urgent": seen.urgent,
-        "step": step,
-        "index": index,
-    }
-    if connection.execute(sql("turns/fence_call_start"), values).rowcount == 0:
+    if connection.execute(sql("turns/fence_urgent"), _urgent(fence, seen, turn_id)).rowcount == 0:
         return CallStart(held=False, moved=False)
-    moved = connection.execute(sql("turns/start_call"), values).rowcount == 1
+    call = {"turn_id": turn_id, "step": step, "index": index, "arguments_hash": arguments_hash}
+    moved = connection.execute(sql("turns/start_call"), call).rowcount == 1
     return CallStart(held=True, moved=moved)
 
 
@@ -142,6 +178,15 @@ def cross_boundary(connection: sqlite3.Connection, fence: Fence, seen: Seen, bou
         tail.user(boundary.step, absorbed.content, absorbed.position)
     _open(connection, fence, boundary.turn_id, boundary.next_call)
     return int(log_seq)
+
+
+def _urgent(fence: Fence, seen: Seen, turn_id: str) -> dict[str, Any]:
+    return {
+        "session_id": fence.session_id,
+        "lease_id": fence.lease_id,
+        "turn_id": turn_id,
+        "urgent": seen.urgent,
+    }
 
 
 def _open(connection: sqlite3.Connection, fence: Fence, turn_id: str, key: ModelCallKey) -> None:

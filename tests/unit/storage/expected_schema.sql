@@ -1,5 +1,9 @@
 CREATE INDEX applied_revisions_of ON applied_revisions (kind, name, id);
 
+CREATE INDEX approvals_in_time ON approvals (asked_at, id);
+
+CREATE INDEX approvals_open ON approvals (asked_at, id) WHERE decision IS NULL;
+
 CREATE INDEX mailbox_waiting ON mailbox (session_id, position) WHERE ended IS NULL;
 
 CREATE INDEX outbox_claims ON outbox (claim_until) WHERE state = 'delivering';
@@ -26,9 +30,10 @@ CREATE TABLE applied_revisions (
 ) STRICT;
 
 CREATE TABLE approvals (
+  id             TEXT    NOT NULL PRIMARY KEY,
   turn_id        TEXT    NOT NULL REFERENCES turns (id),
   call_id        TEXT    NOT NULL,
-  session_id     INTEGER NOT NULL,
+  session_id     INTEGER NOT NULL REFERENCES sessions (id),
   tool           TEXT    NOT NULL,
   arguments_hash TEXT    NOT NULL,
   asked_at       INTEGER NOT NULL,
@@ -38,7 +43,7 @@ CREATE TABLE approvals (
   decided_by     TEXT,
   reason         TEXT,
   decided_at     INTEGER,
-  PRIMARY KEY (turn_id, call_id),
+  UNIQUE (turn_id, call_id),
   FOREIGN KEY (turn_id, call_id) REFERENCES tool_calls (turn_id, call_id),
   CHECK ((decision IS NULL) = (decided_at IS NULL))
 ) STRICT, WITHOUT ROWID;
@@ -59,7 +64,8 @@ CREATE TABLE mailbox (
   position        INTEGER NOT NULL,
   job_id          TEXT    NOT NULL,
   mode            TEXT    NOT NULL
-    CHECK (mode = 'followup' OR mode = 'collect' OR mode = 'steer' OR mode = 'interrupt' OR mode = 'cancel'),
+    CHECK (mode = 'followup' OR mode = 'collect' OR mode = 'steer' OR mode = 'interrupt' OR mode = 'cancel' OR
+           mode = 'withdraw'),
   key             TEXT,
   text            TEXT    NOT NULL,
   at              INTEGER NOT NULL,
@@ -79,10 +85,12 @@ CREATE TABLE mailbox (
   ended           TEXT
     CHECK (ended = 'turn' OR ended = 'refused' OR ended = 'withdrawn' OR ended = 'control'),
   consumed_by     TEXT,
+  withdraws       INTEGER,
   PRIMARY KEY (session_id, position),
   CHECK ((ended IS 'turn') = (consumed_by IS NOT NULL)),
   CHECK (ended IS NULL OR (ended = 'control') = (verdict = 'control')),
-  CHECK ((mode = 'cancel') = (verdict = 'control'))
+  CHECK ((mode IN ('cancel', 'withdraw')) = (verdict = 'control')),
+  CHECK ((mode = 'withdraw') = (withdraws IS NOT NULL))
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE messages (
@@ -209,7 +217,8 @@ CREATE TABLE sessions (
   merge_key   TEXT,
   deaths      INTEGER NOT NULL DEFAULT 0,
   load_from   INTEGER NOT NULL DEFAULT 0,
-  vars        TEXT    NOT NULL DEFAULT '{}',
+  vars        TEXT    NOT NULL DEFAULT '{}', parked_at INTEGER
+  CHECK (parked_at IS NULL OR (turn_id IS NOT NULL AND lease_id IS NULL)), parked_ms INTEGER NOT NULL DEFAULT 0 CHECK (parked_ms >= 0), controls INTEGER NOT NULL DEFAULT 0 CHECK (controls >= 0),
   UNIQUE (tenant, name),
   CHECK ((lease_id IS NULL) = (lease_until IS NULL)),
   CHECK ((merge_turn IS NULL) = (merge_key IS NULL)),
@@ -273,7 +282,8 @@ CREATE TABLE turns (
 ) STRICT;
 
 CREATE TRIGGER approvals_are_decided_once BEFORE UPDATE OF decision ON approvals
-WHEN OLD.decision IS NOT NULL AND NOT (OLD.decision = 'approved' AND NEW.decision IN ('expired', 'void'))
+WHEN OLD.decision IS NOT NULL
+  AND (OLD.decision = 'approved' AND (NEW.decision = 'expired' OR NEW.decision = 'void')) IS NOT TRUE
 BEGIN
   SELECT RAISE(ABORT, 'an approval is decided once');
 END;

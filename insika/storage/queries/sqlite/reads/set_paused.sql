@@ -1,1 +1,0 @@
-UPDATE sessions SET paused = :paused WHERE tenant = :tenant AND name = :name
