@@ -1,0 +1,479 @@
+"""Two sessions, two workers, and whatever people, time and death may do to them, against the rules of the mailbox.
+
+The workers are real: ingress, runtime, owners, loop and store. They take a step only when a rule lets them, so that
+anything may happen between any two of their steps; after each of them `SessionRules` judges the rows. At the end
+everything is let run, and both sessions must come to rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import sys
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Any, TypeVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from structlog.testing import capture_logs
+
+from actors.ingress import Kept
+from insika.clock import NEVER
+from insika.crash_points import CrashPoint
+from insika.storage.rows import TERMINAL, Accepted, TurnState
+from tests.mailbox_rules import AgentRules, Job, Picture, SessionRules
+from tests.stepped_world import TALKS, Hall, Worker, reply
+from tests.store_world import LEASE_S, World
+from tests.strict import check_anthropic, check_openai
+
+T = TypeVar("T")
+
+AGENTS = {
+    "shop": AgentRules(),
+    "calm": AgentRules(mode="collect", debounce_s=2.0, longest_s=5.0),
+}
+PROFILES = [
+    {
+        "id": name,
+        "model": "offline/talks",
+        "instructions": f"You are {name}.",
+        "limits": {
+            "queue_mode": rules.mode,
+            "debounce_ms": round(rules.debounce_s * 1000),
+            "debounce_max_ms": round(rules.longest_s * 1000),
+            "steer_max_messages": rules.takes,
+            "mailbox_max": rules.room,
+            "turn_timeout": rules.turn_s,
+            "approval_timeout": rules.approval_s,
+            "max_tool_calls": None,
+            "tool_concurrency": 1 if name == "shop" else 3,
+        },
+    }
+    for name, rules in AGENTS.items()
+]
+PEOPLE = {
+    "ann": ("shop", "web", "ann", "customer"),
+    "bob": ("shop", "web", "bob", "customer"),
+    "calm ann": ("calm", "web", "ann", "customer"),
+    "silent ann": ("shop", None, "ann", "customer"),
+    "mail ann": ("shop", "mail", "ann", "customer"),
+    "a timer": ("shop", "web", "ann", "scheduled"),
+    "the engine": ("shop", "web", "ann", "engine"),
+}
+ANN = ["ann", "ann", "calm ann"]
+MORE = ["steer", "steer", "collect", "interrupt"]
+MODES = [None, "followup", "collect", "steer", "interrupt"]
+BATCHES = ["", "l", "p", "lp", "pl", "pp", "ppl"]
+POINTS = ["next", "start", "append", "start_call", "tool", "finish_call", "cross_boundary", "commit", "end", "rest"]
+DEATHS = [point for point in CrashPoint if point is not CrashPoint.ACCEPTED and "delivery" not in point]
+
+SESSION = st.sampled_from("sst")
+WHO = st.sampled_from("AB")
+NTH = st.integers(0, 3)
+"""Counts from the newest."""
+
+
+class Session:
+    """One session as the machine knows it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.id = 0
+        self.rules = SessionRules(AGENTS)
+        self.jobs: list[Job] = []
+        self.turned_away: list[Job] = []
+
+
+class MailboxMachine(RuleBasedStateMachine):
+    """Subclasses say over which store, by `open_world`. It is opened and closed in the loop of this machine."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.closing = AsyncExitStack()
+        self.closing.enter_context(capture_logs())
+        self.world = self.run(self.closing.enter_async_context(self.open_world()))
+        self.hall = Hall(self.world, None)
+        self.closing.callback(self.hall.close)
+        self.run(self.hall.open(PROFILES))
+        self.workers = {name: Worker(self.hall, name) for name in "AB"}
+        self.sessions = {name: Session(name) for name in "st"}
+        self.count = 0
+        self.asked = self.ran = 0
+
+    def teardown(self) -> None:
+        try:
+            if sys.exc_info()[0] is None:
+                self.run(self.let_everything_end())
+        finally:
+            for worker in self.workers.values():
+                self.run(worker.die())
+            self.run(self.closing.aclose())
+            self.runner.close()
+
+    def open_world(self) -> AbstractAsyncContextManager[World]:
+        raise AssertionError("a subclass says which")
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return self.runner.run(coroutine)
+
+    # --- people
+
+    @initialize()
+    def somebody_writes(self) -> None:
+        self.says("s", "followup", "ann", bad=False)
+
+    @rule(session=SESSION, mode=st.sampled_from(MODES), by=st.sampled_from(sorted(PEOPLE)), bad=st.just(False))
+    def says(self, session: str, mode: str | None, by: str, bad: bool) -> None:
+        self.count += 1
+        there = self.sessions[session]
+        job = Job(f"j{self.count}", f"{'bad' if bad else 'message'} {self.count}", mode, PEOPLE[by])
+        self.send(there, job)
+
+    @rule(session=SESSION, mode=st.sampled_from(MORE), by=st.sampled_from(ANN), count=st.integers(1, 3))
+    def ann_says_more(self, session: str, mode: str, by: str, count: int) -> None:
+        for _ in range(count):
+            self.says(session, mode, by, bad=False)
+
+    def send(self, there: Session, job: Job) -> None:
+        told = self.run(self.hand_in(there, job, job.text))
+        there.id = told.session_id
+        there.rules.says(job, told, self.hall.clock.now())
+        (there.jobs if told.position is not None else there.turned_away).append(job)
+        self.run(self.judge(there, "says"))
+
+    async def hand_in(self, there: Session, job: Job, text: str) -> Accepted:
+        agent, channel, recipient, origin = job.by
+        sent = {"session": there.name, "agent": agent, "channel": channel, "recipient": recipient, "origin": origin}
+        sent |= {"id": job.id, "text": text, "queue_mode": job.mode}
+        told = await self.hall.ingress.take(json.dumps({k: v for k, v in sent.items() if v is not None}).encode())
+        assert not isinstance(told, Kept)
+        return told
+
+    @rule(session=SESSION, nth=NTH, other_text=st.booleans())
+    def says_again(self, session: str, nth: int, other_text: bool) -> None:
+        """The producer never heard, and sends its message once more; or uses its id for another."""
+        there = self.sessions[session]
+        if nth >= len(there.jobs):
+            return
+        job = there.jobs[-1 - nth]
+        before = self.run(self.picture(there))
+        told = self.run(self.hand_in(there, job, "another text" if other_text else job.text))
+        if other_text:
+            assert (told.verdict, told.field) == ("rejected", "id")
+        else:
+            there.rules.says_again(job, told)
+        assert self.run(self.picture(there)) == before
+
+    @precondition(lambda self: any(there.turned_away for there in self.sessions.values()))
+    @rule(session=SESSION, nth=NTH)
+    def tries_again(self, session: str, nth: int) -> None:
+        """A message that was turned away has not used up its id."""
+        there = self.sessions[session]
+        if nth < len(there.turned_away):
+            self.send(there, there.turned_away.pop(-1 - nth))
+
+    @rule(session=SESSION, nth=NTH)
+    def cancels(self, session: str, nth: int) -> None:
+        there = self.sessions[session]
+        turns = list(there.rules.picture.turns) if there.rules.picture is not None else []
+        if nth >= len(turns):
+            return
+        self.count += 1
+        turn_id = turns[-1 - nth]
+        told = self.run(self.hall.store.cancel(turn_id, request_id=f"cancel {self.count}"))
+        there.rules.cancels(turn_id, told)
+        if told is not None:
+            self.hall.publish(there.id)
+        self.run(self.judge(there, "cancel"))
+
+    # --- time
+
+    @rule(seconds=st.sampled_from([0.5, 3.0, 16.0, 16.0, 70.0]))
+    def time_passes(self, seconds: float) -> None:
+        """Who is awake renews what it holds."""
+        while seconds > 0:
+            self.hall.clock.advance(min(seconds, LEASE_S / 3))
+            seconds -= LEASE_S / 3
+            for worker in self.workers.values():
+                if not worker.asleep:
+                    worker.renew()
+        for there in self.sessions.values():
+            self.run(self.judge(there, "time"))
+
+    # --- workers
+
+    @rule(who=WHO, session=SESSION)
+    def is_woken(self, who: str, session: str) -> None:
+        """A hint, perhaps a stale one, that there may be something to do."""
+        worker, there = self.workers[who], self.sessions[session]
+        if there.id and not worker.asleep and not worker.runs(there.id):
+            self.run(worker.wake(there.id))
+            self.run(self.goes(worker, there, "load"))
+
+    # Under three names, so that most of what happens is what owners do.
+    def owner_goes_on(self, session: str, until: str) -> None:
+        there = self.sessions[session]
+        for worker in self.at_work(there):
+            self.run(self.goes(worker, there, until))
+
+    step_a = precondition(lambda self: self.busy)(rule(session=SESSION, until=st.sampled_from(POINTS))(owner_goes_on))
+    step_b = precondition(lambda self: self.busy)(rule(session=SESSION, until=st.sampled_from(POINTS))(owner_goes_on))
+
+    def model_says(self, session: str, calls: str) -> None:
+        there = self.sessions[session]
+        for worker in self.at_work(there):
+            self.run(self.answers(worker, there, calls))
+
+    model_a = precondition(lambda self: self.talks)(rule(session=SESSION, calls=st.sampled_from(BATCHES))(model_says))
+    model_b = precondition(lambda self: self.talks)(rule(session=SESSION, calls=st.sampled_from(BATCHES))(model_says))
+
+    @precondition(lambda self: self.talks)
+    @rule(session=SESSION)
+    def model_breaks(self, session: str) -> None:
+        there = self.sessions[session]
+        for worker in self.at_work(there):
+            self.run(self.answers(worker, there, None))
+
+    @rule(who=WHO, session=SESSION, calls=st.sampled_from(BATCHES), until=st.sampled_from(POINTS))
+    def a_turn_gets_far(self, who: str, session: str, calls: str, until: str) -> None:
+        """What many small steps would do: some worker takes the session, its model speaks, and its turn goes on."""
+        self.is_woken(who, session)
+        self.owner_goes_on(session, "rest")
+        self.model_says(session, calls)
+        self.owner_goes_on(session, until)
+
+    @precondition(lambda self: self.hall.signalled)
+    @rule()
+    def signals_come(self) -> None:
+        signalled, self.hall.signalled = self.hall.signalled, set()
+        for there in self.sessions.values():
+            for worker in self.workers.values():
+                if there.id in signalled and not worker.asleep:
+                    self.run(worker.look(there.id))
+                    self.run(self.judge(there, "signal"))
+
+    @rule(who=WHO)
+    def dies(self, who: str) -> None:
+        self.run(self.bury(self.workers[who]))
+
+    @rule(who=WHO, point=st.sampled_from(DEATHS))
+    def will_die_at(self, who: str, point: CrashPoint) -> None:
+        self.workers[who].dies_at = point
+
+    @rule(who=WHO)
+    def falls_asleep(self, who: str) -> None:
+        self.workers[who].asleep = True
+
+    @rule(who=WHO)
+    def wakes_up(self, who: str) -> None:
+        self.workers[who].asleep = False
+
+    @rule(who=WHO, at_once=st.booleans())
+    def leaves(self, who: str, at_once: bool) -> None:
+        """SIGTERM, and with `at_once` also the end of the time it may take."""
+        worker = self.workers[who]
+        if not worker.asleep:
+            self.run(self.leave(worker, at_once))
+
+    # --- how it is done
+
+    @property
+    def busy(self) -> bool:
+        """Somebody stands somewhere."""
+        return any(self.at_work(there) for there in self.sessions.values())
+
+    @property
+    def talks(self) -> bool:
+        """A model is to say something."""
+        return any(
+            stop.where == TALKS
+            for there in self.sessions.values()
+            for worker in self.at_work(there)
+            for stop in worker.stops[there.id]
+        )
+
+    def at_work(self, there: Session) -> list[Worker]:
+        return [worker for worker in self.workers.values() if worker.runs(there.id) and not worker.asleep]
+
+    async def goes(self, worker: Worker, there: Session, until: str) -> None:
+        """At least one step, then until it stands before `until`; never past a model that talks."""
+        for step in range(60):
+            stop = worker.stop_of(there.id)
+            if stop is None or stop.where == TALKS or (step > 0 and until in (stop.where, "next")):
+                return
+            await worker.go(there.id)
+            await self.judge(there, stop.where, stop.seen)
+            if worker.gone:
+                await self.bury(worker)
+                return
+        raise AssertionError("an owner goes on for ever")
+
+    async def answers(self, worker: Worker, there: Session, calls: str | None) -> None:
+        stop = worker.stop_of(there.id)
+        if stop is None or stop.where != TALKS:
+            return
+        self.count += 1
+        if calls is None and there.rules.turn is not None:
+            there.rules.turn.broke = True
+        await worker.go(there.id, None if calls is None else reply(self.count, calls))
+        await self.judge(there, TALKS)
+        if worker.gone:
+            await self.bury(worker)
+
+    async def leave(self, worker: Worker, at_once: bool) -> None:
+        for there in self.sessions.values():
+            stop = worker.stop_of(there.id)
+            if at_once and stop is not None and stop.where == "claim":
+                await worker.go(there.id)
+                await self.judge(there, "claim")
+        await worker.leave(at_once=at_once)
+        for there in self.sessions.values():
+            await self.judge(there, "release_for_drain")
+        if worker.gone:
+            await self.bury(worker)
+
+    async def bury(self, worker: Worker) -> None:
+        """Another process takes its place."""
+        await worker.die()
+        self.workers[worker.name] = Worker(self.hall, worker.name)
+        for there in self.sessions.values():
+            await self.judge(there, "death")
+
+    async def judge(self, there: Session, step: str, seen: Any = None) -> None:
+        now = self.hall.clock.now()
+        if there.id:
+            picture = await self.picture(there)
+            there.rules.sees(now, picture, step, seen)
+            self.valid(picture)
+        asked, self.asked = self.hall.asked[self.asked :], len(self.hall.asked)
+        ran, self.ran = self.hall.ran[self.ran :], len(self.hall.ran)
+        for one in asked:
+            assert one.session_id == there.id, "the step of one session asked the model of another"
+            there.rules.asks(one, self.holds(one.worker, there), now)
+        for run in ran:
+            assert run.session_id == there.id, "the step of one session ran a tool of another"
+            there.rules.runs(run, self.holds(run.worker, there), now)
+
+    @staticmethod
+    def holds(worker: Worker, there: Session) -> bool:
+        assert there.rules.picture is not None
+        return there.rules.picture.session.lease_id in worker.keeper._held
+
+    @staticmethod
+    def valid(picture: Picture) -> None:
+        if picture.log and not picture.session.open_calls:
+            messages = [entry.message for entry in picture.log]
+            check_anthropic(messages)
+            check_openai(messages)
+
+    async def picture(self, there: Session) -> Picture:
+        store, old = self.hall.store, there.rules.picture
+        session = await store.session_by_id(there.id)
+        assert session is not None
+        turn_ids = {session.turn_id, old.session.turn_id if old is not None else None} - {None}
+        calls = {} if old is None else dict(old.calls)
+        model_calls = {} if old is None else dict(old.model_calls)
+        for turn_id in turn_ids:
+            calls |= {(turn_id, row.step, row.index): row for row in await store.calls(turn_id)}
+            rows = await store.model_calls(turn_id)
+            model_calls |= {(turn_id, row.step, row.attempt, row.purpose): row for row in rows}
+        log = old.log if old is not None else ()
+        return Picture(
+            session,
+            {row.position: row for row in await store.mail(there.id)},
+            {row.id: row for row in await store.turns(there.id)},
+            (*log, *await store.messages(there.id, after=len(log))),
+            calls,
+            model_calls,
+            {},
+        )
+
+    # --- the end
+
+    async def let_everything_end(self) -> None:
+        """Whatever has happened: people fall silent, models answer, and each session comes to rest."""
+        for worker in list(self.workers.values()):
+            worker.asleep, worker.dies_at = False, None
+            await self.leave(worker, at_once=True)
+        for _ in range(12):
+            for there in self.sessions.values():
+                for worker in self.workers.values():
+                    await self.runs_out(worker, there)
+            self.hall.clock.advance(LEASE_S + 1)
+            await self.hall.store.wake_due()
+            due = await self.hall.store.due_sessions()
+            if not due:
+                break
+            for session_id in due:
+                await self.workers["A"].wake(session_id)
+        else:
+            raise AssertionError("this never comes to an end")
+        for there in self.sessions.values():
+            if there.id:
+                await self.at_rest(there)
+
+    async def runs_out(self, worker: Worker, there: Session) -> None:
+        while worker.runs(there.id):
+            await self.goes(worker, there, "rest")
+            await self.answers(worker, there, "")
+
+    async def at_rest(self, there: Session) -> None:
+        picture = await self.picture(there)
+        session = picture.session
+        assert (session.waiting, session.turn_id, session.lease_id, session.due_at) == (0, None, None, NEVER)
+        assert all(row.ended is not None for row in picture.mail.values()), "a message has no end"
+        assert all(turn.state in TERMINAL for turn in picture.turns.values())
+        assert all(row.state != "open" for row in picture.model_calls.values())
+        requests = {each.open_calls[0] for each in there.rules.asked}
+        rows = {key[:3] for key in picture.model_calls}
+        assert requests <= rows, "a request has no row"
+        where = f"session_id = {there.id}"
+        delivered = await self.world.peek(f"SELECT turn_id FROM outbox WHERE {where} ORDER BY turn_id")
+        answered = [
+            turn.id
+            for turn in picture.turns.values()
+            if turn.state is TurnState.COMPLETED and turn.channel is not None and self.spoke(picture, turn.id)
+        ]
+        assert [row["turn_id"] for row in delivered] == sorted(answered), "an answer was lost or sent twice"
+
+    @staticmethod
+    def spoke(picture: Picture, turn_id: str) -> bool:
+        last = [entry.message for entry in picture.log if entry.turn_id == turn_id][-1]
+        return last.role == "assistant" and bool(last.content)
+
+
+def walk_far(machine: MailboxMachine, seed: int, moves: int = 400) -> None:
+    """The same machine, walked far: what needs many events to line up is rare in short lives."""
+    draw = random.Random(seed)
+
+    def one(strategy: Any) -> Any:
+        return draw.choice(strategy)
+
+    session: Callable[[], str] = lambda: one("sst")  # noqa: E731 - a name for what is said often
+    weights: dict[Callable[[], None], float] = {
+        lambda: machine.says(session(), one(MODES), one(sorted(PEOPLE)), bad=False): 5,
+        lambda: machine.ann_says_more(session(), one(MORE), one(ANN), draw.randint(1, 3)): 6,
+        lambda: machine.says_again(session(), draw.randrange(3), other_text=draw.random() < 0.5): 1,
+        lambda: machine.tries_again(session(), 0): 1,
+        lambda: machine.cancels(session(), draw.randrange(3)): 0.7,
+        lambda: machine.time_passes(one([0.5, 3.0, 16.0, 16.0])): 6,
+        lambda: machine.is_woken(one("AB"), session()): 12,
+        lambda: machine.owner_goes_on(session(), one(POINTS)): 50,
+        lambda: machine.model_says(session(), one(BATCHES)): 25,
+        lambda: machine.model_breaks(session()): 0.3,
+        lambda: machine.signals_come() if machine.hall.signalled else None: 3,
+        lambda: machine.dies(one("AB")): 0.3,
+        lambda: machine.will_die_at(one("AB"), one(DEATHS)): 0.5,
+        lambda: machine.falls_asleep(one("AB")): 0.5,
+        lambda: machine.wakes_up(one("AB")): 3,
+        lambda: machine.leaves(one("AB"), at_once=draw.random() < 0.5): 0.4,
+    }
+    try:
+        machine.somebody_writes()
+        for move in draw.choices(list(weights), weights=list(weights.values()), k=moves):
+            move()
+    finally:
+        machine.teardown()
