@@ -77,7 +77,7 @@ def record(
     values = (*how, turn_id, step, result.index, result.call_id)
     row = connection.execute(sql("turns/record_result"), values).fetchone()
     becomes = result.approval or unused
-    if row is not None and row[0] and becomes is not None:
+    if row is not None and row[0] is None and becomes is not None:
         given_up = {"turn_id": turn_id, "call_id": result.call_id, "becomes": becomes.value}
         connection.execute(sql("turns/give_up_approval"), given_up)
     return row is not None
