@@ -150,12 +150,12 @@ async def test_the_sweeper_finds_what_has_expired_as_a_session_that_is_due(place
 
 
 async def test_an_approval_that_expires_before_its_call_begins_lets_nothing_run(place_for):
-    place, process, _ = await waiting(place_for)
+    place, process, _ = await waiting(place_for, "pay", careful(approval_timeout=60))
 
     async def oversleep(when: str, operation: str) -> None:
         if (when, operation) == ("before", "start_call"):
             process.store.hook = _nothing
-            place.clock._now += (await process.approvals())[0].expires_at - place.clock.now()
+            place.clock.jump(60)
 
     process.store.hook = oversleep
     await process.approve()
@@ -185,7 +185,7 @@ async def test_a_plain_message_costs_a_waiting_turn_one_idle_claim(place_for):
 @pytest.mark.parametrize("mode", ["followup", "collect", "steer", "interrupt"])
 async def test_a_message_during_the_wait_follows_its_mode(place_for, mode):
     place, process, accepted = await waiting(place_for, "pay", careful(mode))
-    sent = [await process.send("one"), await process.send("two")]
+    sent = [await process.send(text, channel="web") for text in ("one", "two")]
     await process.idle()
     if mode != "interrupt":
         assert (await process.turn(accepted.turn_id)).state is TurnState.WAITING
@@ -203,7 +203,7 @@ async def test_a_message_during_the_wait_follows_its_mode(place_for, mode):
     answers = {
         "followup": ["Paid.", "Said.", "Said."],
         "collect": ["Paid.", "Said."],
-        "steer": ["Paid."],
+        "steer": ["Said."],  # to what was said last
         "interrupt": ["Said.", "Said."],
     }
     assert await process.answers() == answers[mode]
