@@ -146,14 +146,7 @@ class InMemoryTurnLog:
         self.started.append(row.call_id)
 
     async def finish_call(self, step: int, result: CallResult) -> None:
-        row = self.calls[step, result.index]
-        _hold(row.state in _MAY_END, f"call {result.index} of step {step} has ended before")
-        approval = self.approvals.get(row.call_id)
-        if approval is not None and approval.decision in _UNUSED and result.approval is not None:
-            self.approvals[row.call_id] = replace(approval, decision=result.approval)
-        self.calls[step, result.index] = replace(
-            row, state=result.state, result=result.content, is_error=result.is_error, halts=result.halts
-        )
+        self._record(step, result)
 
     async def cross_boundary(self, boundary: CrossBoundary) -> int | None:
         if boundary.nothing_unseen and self._unseen():
@@ -161,7 +154,7 @@ class InMemoryTurnLog:
         if refused := {absorbed.position for absorbed in boundary.absorbed} & self.refused:
             self.mail = [row for row in self.mail if row.position not in refused]
             return None
-        await self._close(boundary.results)
+        self._close(boundary.results)
         for notice in boundary.notices:
             self._add(self.turn_id, boundary.step, user(notice))
         for absorbed in boundary.absorbed:
@@ -174,7 +167,7 @@ class InMemoryTurnLog:
     async def commit(self, answer: Answer) -> None:
         _hold(self.ended is None, "the turn has ended already")
         if answer.results:
-            await self._close(answer.results)
+            self._close(answer.results)
         _hold(self._open is None, "a batch is open still")
         if answer.content:
             self._add(self.turn_id, answer.step, assistant(answer.content))
@@ -185,14 +178,14 @@ class InMemoryTurnLog:
     async def fail(self, failure: Failure) -> None:
         _hold(self.ended is None, "the turn has ended already")
         if self._open is not None:
-            await self._close(failure.results)
+            self._close(failure.results)
         for call_id, approval in self.approvals.items():
             if approval.decision is None:
                 self.approvals[call_id] = replace(approval, decision=ApprovalDecision.VOID)
         self._estimate(failure.estimate)
         self.ended = failure
 
-    async def _close(self, results: Sequence[CallResult]) -> None:
+    def _close(self, results: Sequence[CallResult]) -> None:
         step = self._open
         if step is None:
             raise AssertionError("no batch is open")
@@ -201,10 +194,20 @@ class InMemoryTurnLog:
         for result in results:
             row = self.calls[step.step, result.index]
             if row.result is None:
-                await self.finish_call(step.step, result)
+                self._record(step.step, result)
             said = self.calls[step.step, result.index]
             self._add(self.turn_id, step.step, tool_result(said.call_id, said.result or "", is_error=said.is_error))
         self._open = None
+
+    def _record(self, step: int, result: CallResult) -> None:
+        row = self.calls[step, result.index]
+        _hold(row.state in _MAY_END, f"call {result.index} of step {step} has ended before")
+        approval = self.approvals.get(row.call_id)
+        if approval is not None and approval.decision in _UNUSED and result.approval is not None:
+            self.approvals[row.call_id] = replace(approval, decision=result.approval)
+        self.calls[step, result.index] = replace(
+            row, state=result.state, result=result.content, is_error=result.is_error, halts=result.halts
+        )
 
     def _add(self, turn_id: str, step: int, message: Message, position: int | None = None) -> int:
         self.entries.append(LogEntry(len(self.entries) + 1, turn_id, 0, step, message, position))
