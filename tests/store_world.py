@@ -19,6 +19,7 @@ from insika.storage.operations import (
     AcceptJob,
     AnnouncedCall,
     AppendStep,
+    AskApproval,
     CallResult,
     CommitTurn,
     CrossBoundary,
@@ -34,6 +35,7 @@ from insika.storage.operations import (
 from insika.storage.port import Store
 from insika.storage.rows import (
     Accepted,
+    ApprovalRow,
     CallRow,
     CallStart,
     CallState,
@@ -55,6 +57,8 @@ TABLES = (
 )
 LEASE_S = 15.0
 KEY = "shop|web|bob"
+ARGUMENTS = "what was shown"
+"""Stands for the hash of a call's arguments."""
 MEASURED = Usage(10, 5, 2, 1)
 ESTIMATE = Usage(7, 0, 0, 0)
 
@@ -191,8 +195,32 @@ class Owner:
         message = assistant("let me see", *calls)
         return await self.store.append(self.fence, AppendStep(self.turn_id, step, message, announced, measured(step)))
 
-    async def start_call(self, index: int = 0, step: int = 1) -> CallStart:
-        return await self.store.start_call(self.fence, self.seen, self.turn_id, step, index)
+    async def start_call(self, index: int = 0, step: int = 1, *, arguments_hash: str | None = None) -> CallStart:
+        return await self.store.start_call(
+            self.fence, self.seen, self.turn_id, step, index, arguments_hash=arguments_hash
+        )
+
+    def question(self, call_id: str, **values: Any) -> AskApproval:
+        return replace(AskApproval(f"{call_id} {self.turn_id}", call_id, "look_up", ARGUMENTS, 600.0), **values)
+
+    async def ask(self, *call_ids: str, **values: Any) -> bool:
+        """The approval of call `a` has the id that begins with "a "."""
+        questions = tuple(self.question(call_id, **values) for call_id in call_ids)
+        asked = await self.store.ask_approvals(self.fence, self.seen, self.turn_id, questions)
+        await self.look()
+        return asked
+
+    def approval(self, call_id: str) -> ApprovalRow:
+        (row,) = (row for row in self.loaded.approvals if row.call_id == call_id)
+        return row
+
+    async def suspend(self) -> bool:
+        return await self.store.suspend(self.fence, self.seen, self.turn_id)
+
+    async def resume(self) -> bool:
+        resumed = await self.store.resume_turn(self.fence, self.seen, self.turn_id)
+        await self.look()
+        return resumed
 
     async def finish_call(self, result: CallResult, step: int = 1) -> CallStart:
         return await self.store.finish_call(self.fence, self.turn_id, step, result)
