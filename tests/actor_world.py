@@ -209,6 +209,8 @@ class Place:
 
 
 class Process:
+    """`deaf`: it takes messages and hears of no session, so it runs none."""
+
     def __init__(
         self,
         place: Place,
@@ -227,6 +229,7 @@ class Process:
         self.crash: Callable[[CrashPoint], None] = lambda point: None
         self.deliveries_rung = 0
         self.signalled: list[int] = []
+        self.deaf = False
         self.configuration = Configuration(self.store)  # type: ignore[arg-type]
         stage = Stage(
             self.configuration,
@@ -260,7 +263,7 @@ class Process:
     # --- the wakes of this process
 
     def session(self, session_id: int) -> None:
-        if not self.store.dead:
+        if not (self.store.dead or self.deaf):
             self.runtime.wake(session_id)
 
     def delivery(self) -> None:
