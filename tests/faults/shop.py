@@ -16,7 +16,7 @@ import asyncio
 import json
 import os
 import threading
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,14 +41,17 @@ from tests.strict import Refused, check_anthropic, check_openai
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 CHANNEL = "web"
-ONE_AT_A_TIME, TWO_AT_ONCE, SYNTHESIZES, COLLECTS = "one", "two", "synthesizes", "collects"
+ONE_AT_A_TIME, TWO_AT_ONCE, SYNTHESIZES, COLLECTS, CAREFUL = "one", "two", "synthesizes", "collects", "careful"
 LIMITS: Mapping[str, Mapping[str, Any]] = {
     ONE_AT_A_TIME: {"queue_mode": "steer"},
     TWO_AT_ONCE: {"queue_mode": "steer", "tool_concurrency": 2},
     SYNTHESIZES: {"on_exhausted": "synthesize"},
     COLLECTS: {"queue_mode": "collect", "debounce_ms": 30_000},
+    CAREFUL: {"queue_mode": "followup"},
 }
 """The agents, by their limits."""
+APPROVALS: Mapping[str, Sequence[str]] = {CAREFUL: ["charge"]}
+"""For which tools an agent must ask a person."""
 ONCE_ONLY = frozenset({"charge", "letter", "burn", "seize"})
 """The tools that change the world and do not bear a second run."""
 
@@ -214,7 +217,13 @@ def configured(folder: Path, url: str, *, lease_s: float = 15.0, drain_s: float 
     agents = folder / "agents"
     agents.mkdir()
     for name, limits in LIMITS.items():
-        profile = {"id": name, "model": "offline/shop", "instructions": "You keep a shop.", "limits": dict(limits)}
+        profile: dict[str, Any] = {
+            "id": name,
+            "model": "offline/shop",
+            "instructions": "You keep a shop.",
+            "limits": dict(limits),
+        }
+        profile["approvals_required"] = list(APPROVALS.get(name, ()))
         (agents / f"{name}.yaml").write_text(yaml.safe_dump(profile))
     settings = folder / "settings.yaml"
     settings.write_text(yaml.safe_dump({"channels": [{"id": CHANNEL, "url": url, "secret": SECRET, **channel}]}))

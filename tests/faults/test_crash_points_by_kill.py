@@ -16,7 +16,7 @@ from actors.receiver import Journal, Receiver
 from insika.crash_points import CrashPoint
 from tests.faults.child import Child
 from tests.faults.lives import OUTLIVES_EVERYTHING_S, AheadClock
-from tests.faults.scenes import MUST_FAIL, send, story
+from tests.faults.scenes import MUST_FAIL, OF_TURNS, send, story
 from tests.faults.shop import ONE_AT_A_TIME, SECRET, TWO_AT_ONCE, Gates, configured, shop_parts
 from tests.faults.verdict import Evidence, delivering, every_conversation_is_valid, judge, settled, uncertain
 
@@ -64,7 +64,7 @@ async def killed(folder, environment, agent, point, nth):
 @pytest.mark.parametrize(
     ("point", "nth", "agent"),
     [
-        *[(point, 1, TWO_AT_ONCE) for point in CrashPoint],
+        *[(point, 1, TWO_AT_ONCE) for point in OF_TURNS],
         *[(point, 2, ONE_AT_A_TIME) for point in NOT_WRITTEN],
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 from actors.receiver import Receiver
 from insika.crash_points import CrashPoint
 from tests.faults.lives import OUTLIVES_EVERYTHING_S, Death, clock_of_now, live
-from tests.faults.scenes import BOTH_WAYS, MUST_FAIL, send, story, tell
+from tests.faults.scenes import BOTH_WAYS, MUST_FAIL, OF_TURNS, send, story, tell
 from tests.faults.shop import ONE_AT_A_TIME, SECRET, TWO_AT_ONCE, configured, job
 from tests.faults.verdict import Evidence, delivering, judge, uncertain
 
@@ -59,14 +59,14 @@ async def test_the_story_meets_every_point_twice_and_ends_well(town):
     death = Death()
     await town.first_life(death)
     assert {point: count for point, count in death.met.items() if count < 2} == {}
-    assert set(death.met) == set(CrashPoint)
+    assert set(death.met) == set(OF_TURNS)
     evidence = town.judge()
     assert len(town.received) == len(evidence.outbox) == 4
     assert evidence.of_turn("ana-2") == evidence.of_turn("ana-1"), "it was not steered"
 
 
 @pytest.mark.parametrize("nth", [1, 2])
-@pytest.mark.parametrize("point", CrashPoint)
+@pytest.mark.parametrize("point", OF_TURNS)
 async def test_a_death_spoils_nothing(town, point, nth):
     death = Death(point, nth)
     await town.first_life(death)
@@ -88,7 +88,7 @@ async def test_only_around_its_post_is_a_delivery_uncertain(town, point):
     assert [(data["delivery_id"], data["outcome"]) for data in told] == [(cut, "uncertain")]
 
 
-@pytest.mark.parametrize("second", CrashPoint)
+@pytest.mark.parametrize("second", OF_TURNS)
 @pytest.mark.parametrize(
     ("town", "first"),
     [(TWO_AT_ONCE, CrashPoint.CALL_RAN), (ONE_AT_A_TIME, CrashPoint.ANSWER_READY)],
@@ -102,7 +102,7 @@ async def test_a_death_in_the_midst_of_recovery_spoils_nothing(town, first, seco
 
 
 @pytest.mark.parametrize("town", [TWO_AT_ONCE], indirect=True)
-@pytest.mark.parametrize("point", CrashPoint)
+@pytest.mark.parametrize("point", OF_TURNS)
 async def test_two_deaths_at_one_point_spoil_nothing(town, point):
     await town.first_life(Death(point))
     await town.next_life(Death(point))

@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 
 from actors.receiver import Receiver
-from insika.crash_points import CrashPoint
 from insika.storage.rows import Verdict
 from tests.faults.lives import OUTLIVES_EVERYTHING_S, Death, clock_of_now, live
+from tests.faults.scenes import OF_TURNS
 from tests.faults.shop import SECRET, TWO_AT_ONCE, configured, job, raw
 from tests.faults.verdict import Evidence, delivering, judge, settled, uncertain
 
@@ -60,7 +60,7 @@ async def shop(tmp_path):
 
 
 @pytest.mark.parametrize("interrupts", [False, True], ids=["cancels", "interrupts"])
-@pytest.mark.parametrize("point", [None, *CrashPoint])
+@pytest.mark.parametrize("point", [None, *OF_TURNS])
 async def test_what_was_cut_stays_cut_and_the_rest_is_done(tmp_path, shop, point, interrupts):
     environment, received = shop
     operator, clock, death = Operator(interrupts=interrupts), clock_of_now(), Death(point)
