@@ -15,6 +15,7 @@ from insika.channels import redacted_url
 from insika.clock import DUE_NOW
 from insika.messages import Role, Usage
 from insika.storage.rows import (
+    ApprovalSummary,
     CallRow,
     LogEntry,
     Mail,
@@ -119,6 +120,8 @@ def mail_json(row: Mail) -> Json:
         "turn_id": row.turn_id,
         "consumed_by": row.consumed_by,
         "ended": row.ended,
+        "cuts": row.cuts,
+        "withdraws": row.withdraws,
         "agent": row.agent,
         "channel": row.channel,
         "recipient": row.recipient,
@@ -139,6 +142,28 @@ def call_json(row: CallRow) -> Json:
         "result": row.result,
         "is_error": row.is_error,
         "halts": row.halts,
+    }
+
+
+def approval_json(summary: ApprovalSummary) -> Json:
+    """`open`: a decision would still count."""
+    row = summary.approval
+    return {
+        "approval_id": row.id,
+        "session": summary.session,
+        "tenant": summary.tenant or None,
+        "agent": summary.agent,
+        "turn_id": row.turn_id,
+        "call_id": row.call_id,
+        "tool": row.tool,
+        "arguments": summary.arguments,
+        "open": summary.open,
+        "decision": row.decision,
+        "decided_by": row.decided_by,
+        "reason": row.reason or None,
+        "asked_at": rfc3339(row.asked_at),
+        "expires_at": rfc3339(row.expires_at),
+        "decided_at": rfc3339(row.decided_at),
     }
 
 

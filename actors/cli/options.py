@@ -21,6 +21,9 @@ json_lines_option = click.option(
 tenant_option = click.option(
     "--tenant", default="", metavar="TENANT", help="Whose session it is; absent: the platform."
 )
+wait_option = click.option(
+    "--wait/--no-wait", default=True, help="Wait some seconds for what comes of it; the default.", show_default=False
+)
 limit_option = click.option(
     "--limit",
     type=click.IntRange(1, LISTED_AT_MOST),

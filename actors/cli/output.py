@@ -27,6 +27,7 @@ _SHORT = 13
 """Of a UUID whose first twelve hex digits are the millisecond in which it was made, eight would be minutes."""
 _REPLACED = {"\r": "\u240d", "\x1b": "\u241b"}
 _NOT_SHOWN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 _LINE_MARKS = str.maketrans({"\n": "\u240a", "\t": "\u2409"})
 
 
@@ -130,6 +131,19 @@ def moment(at: datetime | None) -> str:
     if at is None or at == NEVER:
         return "-"
     return "now" if at == DUE_NOW else at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def how_long(seconds: float) -> str:
+    """For people: the two largest units, cut off, never rounded up; what is over is 0 s."""
+    left = max(0, int(seconds))
+    parts: list[tuple[int, str]] = []
+    for unit, size in _UNITS:
+        amount, left = divmod(left, size)
+        if amount or parts:
+            parts.append((amount, unit))
+        if len(parts) == 2:
+            break
+    return " ".join(f"{amount} {unit}" for amount, unit in parts if amount) or "0 s"
 
 
 def _shown(character: str) -> str:

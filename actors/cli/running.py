@@ -14,6 +14,7 @@ import click
 
 from actors.cli.telling import telling
 from actors.configuration import Configuration
+from actors.control import Control
 from actors.environment import Environment, read_environment, unknown_variables
 from actors.ingress import Ingress
 from actors.logs import configure_logging
@@ -105,3 +106,19 @@ async def open_door() -> AsyncIterator[Door]:
             crash=no_crash,
         )
         yield Door(store, ingress)
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What a command needs that asks something of sessions which exist."""
+
+    store: Store
+    control: Control
+
+
+@asynccontextmanager
+async def open_desk() -> AsyncIterator[Desk]:
+    """The processes of a cluster are told of what is asked. Raises as `open_store` does."""
+    environment = environment_here()
+    async with open_store(environment) as store, telling(environment) as told:
+        yield Desk(store, Control(store, told.wakes, told.signals, told.events, SystemClock()))

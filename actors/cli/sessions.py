@@ -1,15 +1,18 @@
-"""`insika sessions`: the conversations in the store, an operator's hold on them, and one more try of a failed turn."""
+"""`insika sessions`: the conversations in the store, an operator's hold on them, a message taken back, and one more try
+of a failed turn."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import click
 
 from actors.cli import json_views
+from actors.cli.approvals import print_approvals
 from actors.cli.conversation import told_by_turn
 from actors.cli.lazy import Group
-from actors.cli.options import json_option, limit_option, tenant_option
+from actors.cli.options import LISTED_AT_MOST, json_option, limit_option, tenant_option, wait_option
 from actors.cli.output import (
     moment,
     on_one_line,
@@ -23,13 +26,40 @@ from actors.cli.output import (
 )
 from actors.cli.refusals import no_session
 from actors.cli.retry import Retried, retry_turn
-from actors.cli.running import environment_here, open_door, open_store, run
-from actors.cli.telling import telling
+from actors.cli.running import open_desk, open_door, open_store, run
 from actors.cli.verdicts import print_handed_in
+from actors.cli.whereabouts import Whereabouts
+from actors.cli.withdrawing import TakenBack, print_taken_back, take_back
 from insika.clock import SystemClock
-from insika.storage.rows import LogEntry, Mail, SessionRow, SessionSummary, TurnRow, Verdict
+from insika.storage.port import ReadStore
+from insika.storage.rows import ApprovalSummary, LogEntry, Mail, SessionRow, SessionSummary, TurnRow, TurnState, Verdict
 
 NAME = click.argument("name", metavar="SESSION")
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """One session, and all there is of it. `approvals`: those that wait for a person."""
+
+    row: SessionRow
+    turns: Sequence[TurnRow]
+    mail: Sequence[Mail]
+    messages: Sequence[LogEntry]
+    approvals: Sequence[ApprovalSummary]
+
+    @property
+    def turn(self) -> TurnRow | None:
+        """The one that runs, or waits for a person."""
+        return next((turn for turn in self.turns if turn.id == self.row.turn_id), None)
+
+    @property
+    def state(self) -> str:
+        """For programs: what the session is doing, in one word."""
+        if self.row.paused:
+            return "held"
+        if self.turn is not None:
+            return str(self.turn.state)
+        return "queued" if self.row.waiting else "idle"
 
 
 @click.group(cls=Group)
@@ -80,39 +110,45 @@ def list_(tenant: str | None, limit: int, as_json: bool) -> None:
 @tenant_option
 @json_option
 def show(name: str, tenant: str, as_json: bool) -> None:
-    """Show one conversation: what was said, in which turn and step, and what became of each message.
+    """Show one conversation: what was said, in which turn and step, and where each message went.
 
     \b
     Example:  insika sessions show ana
     """
-    session, turns, mail, messages = run(_session(name, tenant))
+    found, now = run(_session(name, tenant)), SystemClock().now()
     if as_json:
         print_json(
             {
-                **json_views.session_row_json(session, turns, SystemClock().now()),
-                "turns": [json_views.turn_json(row) for row in turns],
-                "mail": [json_views.mail_json(row) for row in mail],
-                "messages": [json_views.message_json(entry) for entry in messages],
+                **json_views.session_row_json(found.row, found.turns, now),
+                "state": found.state,
+                "turns": [json_views.turn_json(row) for row in found.turns],
+                "mail": [json_views.mail_json(row) for row in found.mail],
+                "messages": [json_views.message_json(entry) for entry in found.messages],
+                "approvals": [json_views.approval_json(row) for row in found.approvals],
             }
         )
         return
     print_fields(
         {
-            "session": session.name,
-            "tenant": session.tenant or None,
-            "waiting": str(session.waiting),
-            "due": due(session),
-            "paused": "yes" if session.paused else None,
+            "session": found.row.name,
+            "tenant": found.row.tenant or None,
+            "state": _stands(found),
+            "waiting": str(found.row.waiting),
+            "due": due(found.row),
         }
     )
     print_heading("Conversation")
-    for line in told_by_turn(messages, turns):
+    for line in told_by_turn(found.messages, found.turns):
         print_rich(line)
+    if found.approvals:
+        print_heading("Waits for a person")
+        print_approvals(found.approvals, now, all_=False, empty="")
     print_heading("Messages and where they went")
+    whereabouts = Whereabouts.of(found.row, found.turns, found.mail, found.messages)
     print_table(
-        ["#", "verdict", "turn", "ended", "text"],
-        [_went(row) for row in mail],
-        whole=("turn",),
+        ["#", "message", "text", "verdict", "where it went"],
+        [(str(row.position), row.job_id, _text(row), row.verdict, whereabouts.went(row)) for row in found.mail],
+        whole=("message", "verdict"),
         empty="No messages.",
     )
 
@@ -122,7 +158,10 @@ def show(name: str, tenant: str, as_json: bool) -> None:
 @tenant_option
 @json_option
 def pause(name: str, tenant: str, as_json: bool) -> None:
-    """Hold a session: its messages are accepted, and wait. A turn that is running goes on to its end.
+    """Hold a session. It takes effect at the next boundary.
+
+    A model that is being asked finishes what it says, and tools that run come to their end; then the turn stops where
+    it is, and no other begins. Messages are accepted, and wait. The time of the turn stands still.
 
     \b
     Example:  insika sessions pause ana
@@ -135,12 +174,33 @@ def pause(name: str, tenant: str, as_json: bool) -> None:
 @tenant_option
 @json_option
 def resume(name: str, tenant: str, as_json: bool) -> None:
-    """Let a held session go on.
+    """Let a held session go on, where its turn stopped.
 
     \b
     Example:  insika sessions resume ana
     """
     _print_held(run(_hold(name, tenant, paused=False)), as_json=as_json)
+
+
+@sessions.command()
+@NAME
+@click.argument("message_id", metavar="MESSAGE_ID")
+@tenant_option
+@wait_option
+@json_option
+@click.pass_context
+def withdraw(context: click.Context, name: str, message_id: str, *, tenant: str, wait: bool, as_json: bool) -> None:
+    """Take back a message that no turn has read yet, by the id its producer gave it (`show` lists them).
+
+    Tells whether that came in time; the exit code is 1 when it was too late. A turn is neither cut nor delayed by it:
+    to end one, there is `insika turns cancel`.
+
+    \b
+    Example:  insika sessions withdraw ana m2
+    """
+    taken = run(_withdraw(name, message_id, tenant, wait=wait))
+    print_taken_back(taken, as_json=as_json)
+    context.exit(1 if taken.in_time is False else 0)
 
 
 @sessions.command()
@@ -175,14 +235,29 @@ def due(row: SessionSummary | SessionRow) -> str:
 
 def _doing(row: SessionSummary) -> str:
     doing = row.turn_state or ("waiting" if row.waiting else "idle")
+    if row.turn_state is TurnState.WAITING:
+        doing = "waits for a person"
     return f"{doing}, paused" if row.paused else doing
 
 
-def _went(row: Mail) -> Sequence[str]:
-    ended = "waits" if row.ended is None else str(row.ended)
-    # What asks for a turn's end says nothing itself.
-    text = row.mode if row.verdict is Verdict.CONTROL else one_line(row.text)
-    return (str(row.position), row.verdict, short_id(row.consumed_by or row.turn_id or "-"), ended, text)
+def _stands(found: Conversation) -> str:
+    """What the session is doing, in a person's words."""
+    turn, row = found.turn, found.row
+    if row.paused:
+        if turn is None:
+            return "held: no turn begins"
+        if row.lease_id is not None:
+            return f"held: turn {short_id(turn.id)} goes on to its next boundary"
+        return f"held: turn {short_id(turn.id)} has stopped at a boundary"
+    if turn is not None:
+        waits = turn.state is TurnState.WAITING
+        return f"turn {short_id(turn.id)} {'waits for a person' if waits else 'runs'}"
+    return "waits for a turn to begin" if row.waiting else "idle"
+
+
+def _text(row: Mail) -> str:
+    # What asks something of a session says nothing itself.
+    return f"({row.mode})" if row.verdict is Verdict.CONTROL else one_line(row.text)
 
 
 async def _sessions(limit: int, tenant: str | None) -> Sequence[SessionSummary]:
@@ -190,24 +265,42 @@ async def _sessions(limit: int, tenant: str | None) -> Sequence[SessionSummary]:
         return await store.sessions(limit, tenant=tenant)
 
 
-async def _session(name: str, tenant: str) -> tuple[SessionRow, Sequence[TurnRow], Sequence[Mail], Sequence[LogEntry]]:
+async def _session(name: str, tenant: str) -> Conversation:
     async with open_store() as store:
         session = await store.session(name, tenant=tenant)
         if session is None:
             raise no_session(name, tenant)
-        return session, await store.turns(session.id), await store.mail(session.id), await store.messages(session.id)
+        return Conversation(
+            session,
+            await store.turns(session.id),
+            await store.mail(session.id),
+            await store.messages(session.id),
+            await _open_approvals(store, session),
+        )
+
+
+async def _open_approvals(store: ReadStore, session: SessionRow) -> Sequence[ApprovalSummary]:
+    if session.turn_id is None:
+        return ()
+    waiting = await store.approvals(LISTED_AT_MOST, open_only=True)
+    return [each for each in waiting if each.approval.session_id == session.id]
 
 
 async def _hold(name: str, tenant: str, *, paused: bool) -> SessionRow:
-    environment = environment_here()
-    async with open_store(environment) as store, telling(environment) as told:
-        await store.set_paused(name, paused, tenant=tenant)
-        session = await store.session(name, tenant=tenant)
+    async with open_desk() as desk:
+        held = desk.control.pause if paused else desk.control.resume
+        session = await desk.store.session(name, tenant=tenant) if await held(name, tenant=tenant) else None
         if session is None:
             raise no_session(name, tenant)
-        if not session.paused:
-            told.wakes.session(session.id)
         return session
+
+
+async def _withdraw(name: str, message_id: str, tenant: str, *, wait: bool) -> TakenBack:
+    async with open_desk() as desk:
+        session = await desk.store.session(name, tenant=tenant)
+        if session is None:
+            raise no_session(name, tenant)
+        return await take_back(desk, session, message_id, wait=wait)
 
 
 async def _retry(name: str, tenant: str, turn_id: str | None) -> Retried:

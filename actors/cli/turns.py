@@ -9,14 +9,32 @@ import click
 from actors.cli import json_views
 from actors.cli.conversation import how_it_stands
 from actors.cli.lazy import Group
-from actors.cli.options import json_option, limit_option, tenant_option
-from actors.cli.output import moment, one_line, print_fields, print_heading, print_json, print_table, short_id
+from actors.cli.options import json_option, limit_option, tenant_option, wait_option
+from actors.cli.outcomes import outcome, patience_s
+from actors.cli.output import (
+    moment,
+    on_one_line,
+    one_line,
+    print_fields,
+    print_heading,
+    print_json,
+    print_table,
+    short_id,
+)
 from actors.cli.refusals import NotFound, Refused, no_session
-from actors.cli.running import environment_here, open_store, run
+from actors.cli.running import open_desk, open_store, run
 from actors.cli.short_ids import whole_id
-from actors.cli.telling import telling
 from insika.storage.port import ReadStore
-from insika.storage.rows import Accepted, CallRow, ModelCallRow, SessionRow, TurnRow, Verdict
+from insika.storage.rows import (
+    TERMINAL,
+    Accepted,
+    CallRow,
+    ModelCallRow,
+    SessionRow,
+    TurnRow,
+    TurnState,
+    Verdict,
+)
 
 ID = click.argument("turn_id", metavar="ID")
 """Or its beginning."""
@@ -28,6 +46,15 @@ class Turn:
     session: SessionRow | None
     calls: tuple[CallRow, ...]
     model_calls: tuple[ModelCallRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """`ended`: the turn, if it had come to its end within the time of waiting."""
+
+    turn_id: str
+    asked: Accepted
+    ended: TurnRow | None
 
 
 @click.group(cls=Group)
@@ -92,20 +119,36 @@ def show(turn_id: str, as_json: bool) -> None:
 
 @turns.command()
 @ID
+@wait_option
 @json_option
-def cancel(turn_id: str, as_json: bool) -> None:
-    """Ask a turn to end. One that runs ends at once or at its next step, and says nothing; one that waits never runs.
+@click.pass_context
+def cancel(context: click.Context, turn_id: str, *, wait: bool, as_json: bool) -> None:
+    """Ask a turn to end. One that runs ends at once while its model is asked, else at its next step, and says nothing;
+    one that waits for a person ends without the call; one that has not begun never runs.
 
     \b
     Example:  insika turns cancel 0b5cb1f4
     """
-    turn_id, asked = run(_cancel(turn_id))
+    cancelled = run(_cancel(turn_id, wait=wait))
+    asked, ended = cancelled.asked, cancelled.ended
     again = asked.verdict is Verdict.DUPLICATE
     if as_json:
-        print_json({"turn_id": turn_id, "turn_state": asked.turn_state, "asked_before": again})
-    else:
+        print_json(
+            {
+                "turn_id": cancelled.turn_id,
+                "turn_state": asked.turn_state,
+                "asked_before": again,
+                "ended": ended.state if ended is not None else None,
+            }
+        )
+    elif ended is None:
         said = "was asked to end before" if again else "is asked to end"
-        click.echo(f"turn {turn_id} {said}; it was {asked.turn_state} just now")
+        click.echo(f"turn {cancelled.turn_id} {said}; it was {asked.turn_state} just now")
+    elif ended.state is TurnState.CANCELLED:
+        click.echo(f"turn {ended.id} was cancelled")
+    else:
+        click.echo(f"Error: turn {ended.id} came to another end first: {on_one_line(how_it_stands(ended))}", err=True)
+    context.exit(0 if ended is None or ended.state is TurnState.CANCELLED else 1)
 
 
 def _print(turn: Turn) -> None:
@@ -175,17 +218,19 @@ async def _turn(turn_id: str) -> Turn:
         return Turn(row, session, tuple(await store.calls(row.id)), tuple(await store.model_calls(row.id)))
 
 
-async def _cancel(turn_id: str) -> tuple[str, Accepted]:
-    """The whole id, and what became of the wish."""
-    environment = environment_here()
-    async with open_store(environment) as store, telling(environment) as told:
-        row = await _named(store, turn_id)
-        asked = await store.cancel(row.id, request_id=f"cancel-{row.id}")
+async def _cancel(turn_id: str, *, wait: bool) -> Cancelled:
+    async with open_desk() as desk:
+        row = await _named(desk.store, turn_id)
+        asked = await desk.control.cancel(row.id, request_id=f"cancel-{row.id}")
         if asked is None:
             raise Refused(f"turn {row.id} has ended already ({row.state}); nothing was changed")
-        told.signals.publish(asked.session_id)
-        told.wakes.session(asked.session_id)
-        return row.id, asked
+
+        async def ended() -> TurnRow | None:
+            turn = await desk.store.turn(row.id)
+            return turn if turn is not None and turn.state in TERMINAL else None
+
+        patience = patience_s(await desk.store.session_by_id(asked.session_id)) if wait else 0
+        return Cancelled(row.id, asked, await outcome(ended, patience))
 
 
 async def _named(store: ReadStore, turn_id: str) -> TurnRow:

@@ -157,10 +157,11 @@ def test_a_held_session_waits_and_a_waiting_turn_can_be_cancelled(shop: Folder) 
         for text in ("where is order 1234?", "where is order 1235?")
     ]
     shop.must("sessions", "pause", "ana")
+    shop.must("turns", "cancel", second, "--no-wait")
+    assert "was asked to end before" in shop.must("turns", "cancel", second, "--no-wait").out
     worker(shop)
     assert shop.must("sessions", "list", "--json").json[0]["paused"] is True
-    shop.must("turns", "cancel", second)
-    assert "was asked to end before" in shop.must("turns", "cancel", second).out
+    assert shop.must("turns", "cancel", second).out == f"turn {second} was cancelled\n"
     shop.must("sessions", "resume", "ana")
 
     def states() -> list[str]:

@@ -100,11 +100,22 @@ def test_a_conversation_tells_who_said_what_and_where_each_message_went(command_
     for line in ("0  person  where is order 1234?", "1  engine  [insika] two calls left", "2  agent   the answer"):
         assert line in told
     assert "and another" in told
+    assert went(command_line) == [
+        f"got its own turn {turn_id}",
+        f"joined turn {turn_id} at its boundary after step 1",
+        f"waits for its own turn {shown['mail'][2]['turn_id']}",
+    ]
+
+
+def went(command_line: Any) -> list[str]:
+    """Where each message of the session went, as it is printed."""
+    table = command_line.run("sessions", "show", "s").output.partition("Messages and where they went\n")[2]
+    return [re.split(" {2,}", row)[-1] for row in table.splitlines()[1:]]
 
 
 def test_a_session_that_is_not_there_is_an_error_that_names_its_tenant(migrated: Any) -> None:
-    for command in ("show", "pause", "resume", "retry"):
-        result = migrated.run("sessions", command, "ana", "--tenant", "acme")
+    for command in (["show"], ["pause"], ["resume"], ["retry"], ["withdraw", "m1"]):
+        result = migrated.run("sessions", command[0], "ana", *command[1:], "--tenant", "acme")
         assert (result.exit_code, result.stdout) == (1, "")
         assert result.stderr.startswith("Error: there is no session 'ana' of tenant 'acme'")
 
@@ -176,16 +187,16 @@ def test_the_error_of_a_turn_is_told(command_line: Any) -> None:
 
 def test_a_waiting_turn_is_cancelled_once(command_line: Any) -> None:
     turn_id = command_line.seed(lambda world: world.say()).turn_id
-    first = command_line.json("turns", "cancel", turn_id)
-    assert first == {"turn_id": turn_id, "turn_state": "queued", "asked_before": False}
-    assert command_line.json("turns", "cancel", turn_id)["asked_before"] is True
+    first = command_line.json("turns", "cancel", turn_id, "--no-wait")
+    assert first == {"turn_id": turn_id, "turn_state": "queued", "asked_before": False, "ended": None}
+    assert command_line.json("turns", "cancel", turn_id, "--no-wait")["asked_before"] is True
 
 
 def test_what_asked_for_a_turns_end_is_called_a_cancel(command_line: Any) -> None:
     turn_id = command_line.seed(lambda world: world.say()).turn_id
-    command_line.run("turns", "cancel", turn_id)
+    command_line.run("turns", "cancel", turn_id, "--no-wait")
     row = command_line.run("sessions", "show", "s").output.splitlines()[-1]
-    assert row.split() == ["2", "control", turn_id, "waits", "cancel"]
+    assert re.split(" {2,}", row) == ["2", f"cancel-{turn_id}", "(cancel)", "control", f"asks turn {turn_id} to end"]
 
 
 def test_turns_are_listed_the_newest_first(command_line: Any) -> None:
@@ -220,7 +231,7 @@ def test_a_turn_is_known_by_the_beginning_of_its_id(command_line: Any) -> None:
     several = command_line.run("turns", "show", "d9ff877")
     assert (several.exit_code, several.stderr) == (1, f"Error: 'd9ff877' may be any of: {first}, {second}\n")
     assert command_line.json("turns", "show", "d9", code=1)["error"]["type"] == "ambiguous"
-    assert command_line.json("turns", "cancel", "d9ff8772")["turn_id"] == second
+    assert command_line.json("turns", "cancel", "d9ff8772", "--no-wait")["turn_id"] == second
     assert command_line.json("turns", "show", "", code=1)["error"]["type"] == "not_found"
 
 
