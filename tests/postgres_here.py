@@ -80,7 +80,7 @@ async def postgres_world(url: str) -> AsyncIterator[World]:
     store = PostgresStore.open(url, lease_s=LEASE_S)
 
     async def peek(statement: str) -> Rows:
-        rows = await store.database.rows(f"SELECT to_json(asked) FROM ({statement}) AS asked", {})
+        rows = await store.database.rows(f"SELECT to_json(seen_row) FROM ({statement}) AS seen_row", {})
         return [_as_sqlite_tells(row) for (row,) in rows]
 
     yield World(store, clock, peek)

@@ -21,6 +21,7 @@ from insika.storage.postgres.errors import as_store_error
 from insika.storage.postgres.pool import Pool, Row
 from insika.storage.postgres.queries import sql
 from insika.storage.postgres.store import PostgresStore
+from insika.storage.rows import Verdict
 from outbox.postgres_store import PostgresOutboxStore
 from outbox.statements import statements
 from tests.store_world import LEASE_S, Owner, World, done
@@ -220,7 +221,7 @@ class Race:
     async def waiting_is_counted(self) -> bool:
         session = await self.world.session()
         mail = await self.world.store.mail(session.id)
-        return session.waiting == sum(row.ended is None for row in mail if row.mode != "cancel")
+        return session.waiting == sum(row.ended is None for row in mail if row.verdict is not Verdict.CONTROL)
 
     async def stranded(self) -> bool:
         """Something waits, nobody owns the session, and it is never due."""

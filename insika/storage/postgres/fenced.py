@@ -67,6 +67,7 @@ def results_json(results: Sequence[CallResult]) -> str:
                 "content": result.content,
                 "is_error": result.is_error,
                 "halts": result.halts,
+                "approval": result.approval,
             }
             for result in results
         ]

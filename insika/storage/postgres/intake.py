@@ -1,4 +1,4 @@
-"""What producers do: the verdict of a job, a cancel, and the jobs that came to nothing.
+"""What producers and operators do: the verdict of a job, what is asked of a session, the jobs that came to nothing.
 
 A verdict is taken in the statement that locks the session row, from that row's columns alone. Only what got no place
 is asked about again, in a second statement that sees what the first one may have waited for.
@@ -15,10 +15,22 @@ from insika.storage.port import StoreUnavailable
 from insika.storage.postgres import mapping
 from insika.storage.postgres.pool import Pool
 from insika.storage.postgres.queries import sql
-from insika.storage.rows import TERMINAL, Accepted, RejectedJob, TurnState, Verdict
+from insika.storage.rows import (
+    TERMINAL,
+    Accepted,
+    ApprovalDecision,
+    Decided,
+    Ended,
+    RejectedJob,
+    TurnState,
+    Verdict,
+    Withdrawal,
+)
 
 _TRIES = 10
 """A first contact that met another one is over by the second try; an id that grew a day old meanwhile, too."""
+
+_A_DAY_OLD = "the same request was made a day ago, to the second; try again"
 
 
 async def accept(pool: Pool, job: AcceptJob) -> Accepted:
@@ -43,12 +55,40 @@ async def cancel(pool: Pool, turn_id: str, request_id: str) -> Accepted | None:
     session_id, state, position = row
     if position is not None:
         return Accepted(Verdict.CONTROL, session_id, turn_id, position, TurnState(state))
-    known = await pool.row(sql("intake/known_request"), {**values, "session_id": session_id})
+    known = await _known_request(pool, session_id, request_id, aim=turn_id)
     if known is not None:
-        return Accepted(Verdict.DUPLICATE, session_id, turn_id, known[0], TurnState(state))
+        return Accepted(Verdict.DUPLICATE, session_id, turn_id, known, TurnState(state))
     if TurnState(state) in TERMINAL:
         return None
-    raise StoreUnavailable("the same request was made a day ago, to the second; try again")
+    raise StoreUnavailable(_A_DAY_OLD)
+
+
+async def withdraw(pool: Pool, session: str, job_id: str, request_id: str, tenant: str) -> Withdrawal | None:
+    values = {"tenant": tenant, "session": session, "job_id": job_id, "request_id": request_id}
+    row = await pool.row(sql("intake/withdraw"), values)
+    if row is None:
+        return None
+    session_id, target, position, state, consumed_by = row
+    ended = None if state is None else Ended(state)
+    if position is None:
+        position = await _known_request(pool, session_id, request_id, aim=str(target))
+        if position is None and ended is None:
+            raise StoreUnavailable(_A_DAY_OLD)
+    return Withdrawal(session_id, target, position, ended, consumed_by)
+
+
+async def decide(pool: Pool, approval_id: str, decision: ApprovalDecision, by: str, reason: str) -> Decided | None:
+    """Raises ValueError for what no person can decide: that an approval expires, or is void."""
+    if decision not in (ApprovalDecision.APPROVED, ApprovalDecision.REJECTED):
+        raise ValueError(f"a person approves or rejects a call; {decision.value} is neither")
+    values = {"approval_id": approval_id, "decision": decision.value, "by": by, "reason": reason}
+    row = await pool.row(sql("intake/decide"), values)
+    return None if row is None else Decided(mapping.approval_row(row), won=row[12])
+
+
+async def set_paused(pool: Pool, name: str, paused: bool, tenant: str) -> bool:
+    values = {"name": name, "tenant": tenant, "paused": paused}
+    return await pool.row(sql("intake/set_paused"), values) is not None
 
 
 async def reject(pool: Pool, raw: bytes, error: Mapping[str, Any], source: str) -> int:
@@ -67,6 +107,11 @@ async def rejected_job(pool: Pool, number: int) -> RejectedJob | None:
 
 async def mark_requeued(pool: Pool, number: int) -> bool:
     return await pool.row(sql("intake/mark_requeued"), {"id": number}) is not None
+
+
+async def _known_request(pool: Pool, session_id: int, request_id: str, *, aim: str) -> int | None:
+    row = await pool.row(sql("intake/known_request"), {"session_id": session_id, "request_id": request_id, "aim": aim})
+    return None if row is None else int(row[0])
 
 
 def _asked(job: AcceptJob) -> dict[str, Any]:

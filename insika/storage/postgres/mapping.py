@@ -12,6 +12,9 @@ from typing import Any
 from insika.messages import Message, Role, ToolCall, Usage
 from insika.storage.postgres.connection import read_time
 from insika.storage.rows import (
+    ApprovalDecision,
+    ApprovalRow,
+    ApprovalSummary,
     CallRow,
     CallState,
     Ended,
@@ -41,7 +44,7 @@ def _time_or_none(value: datetime | str | None) -> datetime | None:
 
 def loaded(parts: Columns) -> Loaded:
     """The lists of one JSON text; a list of nothing comes as None."""
-    now, session, mails, turn, calls, model_calls, log = parts
+    now, session, mails, turn, calls, model_calls, log, approvals = parts
     return Loaded(
         session=session_row(session),
         now=_time(now),
@@ -50,6 +53,7 @@ def loaded(parts: Columns) -> Loaded:
         calls=tuple(map(call_row, calls or ())),
         model_calls=tuple(map(model_call_row, model_calls or ())),
         log=tuple(map(log_entry, log or ())),
+        approvals=tuple(map(approval_row, approvals or ())),
     )
 
 
@@ -75,6 +79,7 @@ def session_row(row: Columns) -> SessionRow:
         deaths=row[17],
         load_from=row[18],
         vars=row[19],
+        parked_ms=row[20],
     )
 
 
@@ -113,6 +118,7 @@ def mail(row: Columns) -> Mail:
         ended=None if row[15] is None else Ended(row[15]),
         consumed_by=row[16],
         customer=row[17],
+        withdraws=row[18],
     )
 
 
@@ -151,6 +157,28 @@ def call_row(row: Columns) -> CallRow:
 def model_call_row(row: Columns) -> ModelCallRow:
     turn_id, step, attempt, purpose, model, state, *usage = row
     return ModelCallRow(turn_id, step, attempt, purpose, model, state, Usage(*usage))
+
+
+def approval_row(row: Columns) -> ApprovalRow:
+    return ApprovalRow(
+        id=row[0],
+        turn_id=row[1],
+        session_id=row[2],
+        call_id=row[3],
+        tool=row[4],
+        arguments_hash=row[5],
+        asked_at=_time(row[6]),
+        expires_at=_time(row[7]),
+        decision=None if row[8] is None else ApprovalDecision(row[8]),
+        decided_by=row[9],
+        reason=row[10],
+        decided_at=_time_or_none(row[11]),
+    )
+
+
+def approval_summary(row: Columns) -> ApprovalSummary:
+    tenant, session, agent, arguments, open_ = row[12:]
+    return ApprovalSummary(approval_row(row), tenant, session, agent, arguments, open_)
 
 
 def log_entry(row: Columns) -> LogEntry:

@@ -1,11 +1,20 @@
-"""What people look at. Nothing here decides anything; only an operator's hold on a session is written."""
+"""What people look at. Nothing here decides anything, and nothing is written."""
 
 from __future__ import annotations
 
 from insika.storage.postgres import mapping
 from insika.storage.postgres.pool import Pool
 from insika.storage.postgres.queries import sql
-from insika.storage.rows import CallRow, LogEntry, Mail, ModelCallRow, SessionRow, SessionSummary, TurnRow
+from insika.storage.rows import (
+    ApprovalSummary,
+    CallRow,
+    LogEntry,
+    Mail,
+    ModelCallRow,
+    SessionRow,
+    SessionSummary,
+    TurnRow,
+)
 
 
 async def sessions(pool: Pool, limit: int, tenant: str | None) -> tuple[SessionSummary, ...]:
@@ -60,6 +69,16 @@ async def model_calls(pool: Pool, turn_id: str) -> tuple[ModelCallRow, ...]:
     return tuple(map(mapping.model_call_row, await pool.rows(sql("reads/model_calls"), {"turn_id": turn_id})))
 
 
-async def set_paused(pool: Pool, name: str, paused: bool, tenant: str) -> bool:
-    values = {"name": name, "tenant": tenant, "paused": paused}
-    return await pool.row(sql("reads/set_paused"), values) is not None
+async def approvals(pool: Pool, limit: int, open_only: bool) -> tuple[ApprovalSummary, ...]:
+    rows = await pool.rows(sql("reads/approvals"), {"limit": limit, "open_only": open_only})
+    return tuple(map(mapping.approval_summary, rows))
+
+
+async def approval(pool: Pool, approval_id: str) -> ApprovalSummary | None:
+    row = await pool.row(sql("reads/approval"), {"approval_id": approval_id})
+    return None if row is None else mapping.approval_summary(row)
+
+
+async def approval_ids(pool: Pool, prefix: str, limit: int) -> tuple[str, ...]:
+    found = await pool.rows(sql("reads/approval_ids"), {"prefix": prefix, "limit": limit})
+    return tuple(approval_id for (approval_id,) in found)

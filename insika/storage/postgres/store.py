@@ -52,6 +52,17 @@ class PostgresStore:
     async def cancel(self, turn_id: str, *, request_id: str) -> rows.Accepted | None:
         return await intake.cancel(self.database, turn_id, request_id)
 
+    async def withdraw(self, session: str, job_id: str, *, request_id: str, tenant: str = "") -> rows.Withdrawal | None:
+        return await intake.withdraw(self.database, session, job_id, request_id, tenant)
+
+    async def decide(
+        self, approval_id: str, decision: rows.ApprovalDecision, *, by: str, reason: str = ""
+    ) -> rows.Decided | None:
+        return await intake.decide(self.database, approval_id, decision, by, reason)
+
+    async def set_paused(self, name: str, paused: bool, *, tenant: str = "") -> bool:
+        return await intake.set_paused(self.database, name, paused, tenant)
+
     async def reject(self, raw: bytes, error: Mapping[str, Any], source: str) -> int:
         return await intake.reject(self.database, raw, error, source)
 
@@ -118,8 +129,30 @@ class PostgresStore:
     ) -> bool:
         return await turns.retry_model(self.database, fence, seen, turn_id, call, estimate=estimate)
 
-    async def start_call(self, fence: ops.Fence, seen: ops.Seen, turn_id: str, step: int, index: int) -> rows.CallStart:
-        return await turns.start_call(self.database, fence, seen, turn_id, step=step, index=index)
+    async def start_call(
+        self,
+        fence: ops.Fence,
+        seen: ops.Seen,
+        turn_id: str,
+        step: int,
+        index: int,
+        *,
+        arguments_hash: str | None = None,
+    ) -> rows.CallStart:
+        return await turns.start_call(
+            self.database, fence, seen, turn_id, step=step, index=index, arguments_hash=arguments_hash
+        )
+
+    async def ask_approvals(
+        self, fence: ops.Fence, seen: ops.Seen, turn_id: str, asks: Sequence[ops.AskApproval]
+    ) -> bool:
+        return await turns.ask_approvals(self.database, fence, seen, turn_id, asks)
+
+    async def suspend(self, fence: ops.Fence, seen: ops.Seen, turn_id: str) -> bool:
+        return await turns.suspend(self.database, fence, seen, turn_id)
+
+    async def resume_turn(self, fence: ops.Fence, seen: ops.Seen, turn_id: str) -> bool:
+        return await turns.resume_turn(self.database, fence, seen, turn_id)
 
     async def finish_call(self, fence: ops.Fence, turn_id: str, step: int, result: ops.CallResult) -> rows.CallStart:
         return await turns.finish_call(self.database, fence, turn_id, step, result)
@@ -191,5 +224,11 @@ class PostgresStore:
     async def model_calls(self, turn_id: str) -> Sequence[rows.ModelCallRow]:
         return await reads.model_calls(self.database, turn_id)
 
-    async def set_paused(self, name: str, paused: bool, *, tenant: str = "") -> bool:
-        return await reads.set_paused(self.database, name, paused, tenant)
+    async def approvals(self, limit: int = 100, *, open_only: bool = False) -> Sequence[rows.ApprovalSummary]:
+        return await reads.approvals(self.database, limit, open_only)
+
+    async def approval(self, approval_id: str) -> rows.ApprovalSummary | None:
+        return await reads.approval(self.database, approval_id)
+
+    async def approval_ids(self, prefix: str, limit: int) -> Sequence[str]:
+        return await reads.approval_ids(self.database, prefix, limit)

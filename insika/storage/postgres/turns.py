@@ -5,9 +5,20 @@ What starts anything (the turn, a model request, a call) demands besides that no
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from insika.messages import Usage
 from insika.storage.json_text import to_json, tool_calls_json
-from insika.storage.operations import AppendStep, CallResult, CrossBoundary, Fence, ModelCallKey, Seen, StartTurn
+from insika.storage.operations import (
+    AppendStep,
+    AskApproval,
+    CallResult,
+    CrossBoundary,
+    Fence,
+    ModelCallKey,
+    Seen,
+    StartTurn,
+)
 from insika.storage.postgres.fenced import fenced, model_call, numbers, results_json, spent, written
 from insika.storage.postgres.pool import Pool
 from insika.storage.rows import CallStart
@@ -69,8 +80,45 @@ async def retry_model(
     return await written(pool, "turns/retry_model", values) is not None
 
 
-async def start_call(pool: Pool, fence: Fence, seen: Seen, turn_id: str, *, step: int, index: int) -> CallStart:
-    values = {**fenced(fence, turn_id), "urgent": seen.urgent, "step": step, "index": index}
+async def ask_approvals(pool: Pool, fence: Fence, seen: Seen, turn_id: str, asks: Sequence[AskApproval]) -> bool:
+    rows = [
+        {
+            "id": ask.id,
+            "call_id": ask.call_id,
+            "tool": ask.tool,
+            "arguments_hash": ask.arguments_hash,
+            "valid_s": ask.valid_s,
+        }
+        for ask in asks
+    ]
+    values = {
+        **fenced(fence, turn_id),
+        "urgent": seen.urgent,
+        "asks": to_json(rows),
+        "call_ids": [ask.call_id for ask in asks],
+    }
+    return await written(pool, "turns/ask_approvals", values) is not None
+
+
+async def suspend(pool: Pool, fence: Fence, seen: Seen, turn_id: str) -> bool:
+    values = {**fenced(fence, turn_id), "mail": seen.mail, "urgent": seen.urgent}
+    return await written(pool, "turns/suspend", values) is not None
+
+
+async def resume_turn(pool: Pool, fence: Fence, seen: Seen, turn_id: str) -> bool:
+    return await written(pool, "turns/resume_turn", {**fenced(fence, turn_id), "urgent": seen.urgent}) is not None
+
+
+async def start_call(
+    pool: Pool, fence: Fence, seen: Seen, turn_id: str, *, step: int, index: int, arguments_hash: str | None
+) -> CallStart:
+    values = {
+        **fenced(fence, turn_id),
+        "urgent": seen.urgent,
+        "step": step,
+        "index": index,
+        "arguments_hash": arguments_hash,
+    }
     row = await written(pool, "turns/start_call", values)
     return CallStart(held=row is not None, moved=row is not None and bool(row[0]))
 
@@ -85,6 +133,7 @@ async def finish_call(pool: Pool, fence: Fence, turn_id: str, step: int, result:
         "content": result.content,
         "is_error": result.is_error,
         "halts": result.halts,
+        "approval": None if result.approval is None else result.approval.value,
     }
     row = await written(pool, "turns/finish_call", values)
     return CallStart(held=row is not None, moved=row is not None and bool(row[0]))

@@ -24,8 +24,8 @@ Write = Callable[[Store, Owner], Awaitable[Any]]
     naive(
         "ownership/claim",
         (
-            "WHERE id = %(session_id)s AND NOT paused",
-            "WHERE id = (SELECT id FROM sessions WHERE id = %(session_id)s AND NOT paused",
+            "WHERE id = %(session_id)s AND (NOT paused",
+            "WHERE id = (SELECT id FROM sessions WHERE id = %(session_id)s AND (NOT paused",
         ),
         ("RETURNING epoch", ") RETURNING epoch"),
     )

@@ -27,7 +27,7 @@ UNLOCKED = naive("intake/accept", (" FOR NO KEY UPDATE", ""))
             "AND mail_seq = %(mail)s",
             "AND NOT EXISTS (SELECT FROM mailbox WHERE session_id = %(session_id)s AND ended IS NULL)",
         ),
-        ("AND (%(due_at)s < 'infinity'::timestamptz OR (turn_id IS NULL AND waiting = 0))", ""),
+        ("AND (%(due_at)s < 'infinity'::timestamptz OR (turn_id IS NULL AND waiting = 0 AND controls = 0))", ""),
     )
 )
 async def test_a_release_does_not_strand_what_is_being_accepted(race: Race, statement: Altered, lost: bool) -> None:

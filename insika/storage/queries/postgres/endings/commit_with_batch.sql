@@ -24,14 +24,15 @@ fence AS (
   RETURNING s.id, s.log_seq, s.lane_seq, s.epoch, before.open_calls AS closing, s.lease_id IS NULL AS released
 ),
 batch AS MATERIALIZED (
-  SELECT c.step, c.idx, c.call_id, c.result IS NULL AS open, given.state, given.halts,
+  SELECT c.step, c.idx, c.call_id, c.result IS NULL AS open, given.state, given.halts, given.approval,
          coalesce(c.result, given.content) AS content,
          CASE WHEN c.result IS NULL THEN given.is_error ELSE c.is_error END AS is_error
   FROM fence
   JOIN tool_calls AS c ON c.turn_id = %(turn_id)s
     AND c.step = (SELECT max(step) FROM tool_calls WHERE turn_id = %(turn_id)s)
   LEFT JOIN json_to_recordset(%(given)s::json)
-    AS given (idx integer, call_id text, state text, content text, is_error boolean, halts boolean)
+    AS given (idx integer, call_id text, state text, content text, is_error boolean, halts boolean,
+              approval text)
     ON given.idx = c.idx AND given.call_id = c.call_id
 ),
 recorded AS (
@@ -40,7 +41,7 @@ recorded AS (
   FROM batch
   WHERE c.turn_id = %(turn_id)s AND c.step = batch.step AND c.idx = batch.idx AND batch.open
     AND c.state IN ('announced', 'started')
-  RETURNING c.idx
+  RETURNING c.idx, c.call_id, batch.approval, c.started_at IS NULL AS unused
 ),
 whole AS MATERIALIZED (
   SELECT * FROM fence
@@ -66,6 +67,15 @@ settled AS (
     AND cost.named = ((m.step, m.attempt, m.purpose)
       IS NOT DISTINCT FROM (%(call_step)s::integer, %(call_attempt)s::integer, %(call_purpose)s::text))
     AND CASE WHEN cost.named THEN m.state <> 'measured' ELSE m.state = 'open' END
+),
+voided AS (
+  UPDATE approvals AS a SET
+    decision = coalesce(unused.becomes ->> a.call_id, 'void'), decided_at = coalesce(a.decided_at, insika_now())
+  FROM whole
+  CROSS JOIN (
+    SELECT jsonb_object_agg(call_id, coalesce(approval, 'void')) FILTER (WHERE unused) AS becomes FROM recorded
+  ) AS unused
+  WHERE a.turn_id = %(turn_id)s AND (a.decision IS NULL OR (a.decision = 'approved' AND unused.becomes ? a.call_id))
 ),
 completed AS (
   UPDATE turns SET

@@ -9,21 +9,24 @@ fence AS (
     turn_id    = NULL,
     turn_key   = NULL,
     open_calls = 0,
+    controls   = s.controls - cardinality(%(control)s::bigint[]),
     deaths     = 0
   FROM before
   WHERE s.id = %(session_id)s AND s.lease_id = %(lease_id)s AND s.turn_id = %(turn_id)s
     AND s.log_seq = before.log_seq AND s.open_calls = before.open_calls
+    AND s.controls >= cardinality(%(control)s::bigint[])
   RETURNING s.id, s.log_seq, s.lane_seq, s.epoch, before.open_calls AS closing
 ),
 batch AS MATERIALIZED (
-  SELECT c.step, c.idx, c.call_id, c.result IS NULL AS open, given.state, given.halts,
+  SELECT c.step, c.idx, c.call_id, c.result IS NULL AS open, given.state, given.halts, given.approval,
          coalesce(c.result, given.content) AS content,
          CASE WHEN c.result IS NULL THEN given.is_error ELSE c.is_error END AS is_error
   FROM fence
   JOIN tool_calls AS c ON fence.closing > 0 AND c.turn_id = %(turn_id)s
     AND c.step = (SELECT max(step) FROM tool_calls WHERE turn_id = %(turn_id)s)
   LEFT JOIN json_to_recordset(%(given)s::json)
-    AS given (idx integer, call_id text, state text, content text, is_error boolean, halts boolean)
+    AS given (idx integer, call_id text, state text, content text, is_error boolean, halts boolean,
+              approval text)
     ON given.idx = c.idx AND given.call_id = c.call_id
 ),
 recorded AS (
@@ -32,7 +35,7 @@ recorded AS (
   FROM batch
   WHERE c.turn_id = %(turn_id)s AND c.step = batch.step AND c.idx = batch.idx AND batch.open
     AND c.state IN ('announced', 'started')
-  RETURNING c.idx
+  RETURNING c.idx, c.call_id, batch.approval, c.started_at IS NULL AS unused
 ),
 honoured AS (
   UPDATE mailbox AS m SET ended = 'control'
@@ -59,8 +62,13 @@ estimated AS (
   FROM whole WHERE m.turn_id = %(turn_id)s AND m.state = 'open'
 ),
 voided AS (
-  UPDATE approvals AS a SET decision = 'void', decided_at = insika_now()
-  FROM whole WHERE a.turn_id = %(turn_id)s AND a.decision IS NULL
+  UPDATE approvals AS a SET
+    decision = coalesce(unused.becomes ->> a.call_id, 'void'), decided_at = coalesce(a.decided_at, insika_now())
+  FROM whole
+  CROSS JOIN (
+    SELECT jsonb_object_agg(call_id, coalesce(approval, 'void')) FILTER (WHERE unused) AS becomes FROM recorded
+  ) AS unused
+  WHERE a.turn_id = %(turn_id)s AND (a.decision IS NULL OR (a.decision = 'approved' AND unused.becomes ? a.call_id))
 ),
 ended AS (
   UPDATE turns SET

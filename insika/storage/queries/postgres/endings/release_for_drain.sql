@@ -1,6 +1,10 @@
--- Whatever has arrived: due now.
+-- Whatever has arrived: due now. A turn that has begun is parked.
 WITH fence AS (
-  UPDATE sessions SET lease_id = NULL, lease_until = NULL, due_at = '-infinity'
+  UPDATE sessions SET
+    lease_id    = NULL,
+    lease_until = NULL,
+    due_at      = '-infinity',
+    parked_at   = CASE WHEN turn_id IS NOT NULL THEN insika_now() END
   WHERE id = %(session_id)s AND lease_id = %(lease_id)s
   RETURNING turn_id
 ),

@@ -1,12 +1,13 @@
 WITH fence AS (
   UPDATE sessions SET
     waiting    = waiting - cardinality(%(positions)s::bigint[]),
+    controls   = controls - cardinality(%(control)s::bigint[]),
     turn_key   = CASE WHEN turn_id IS NOT NULL AND %(steerable_key)s::text IS NOT NULL AND urgent_seq <= %(urgent)s
                       THEN %(steerable_key)s ELSE turn_key END,
     merge_key  = CASE WHEN merge_turn = %(turn_id)s THEN NULL ELSE merge_key END,
     merge_turn = nullif(merge_turn, %(turn_id)s)
   WHERE id = %(session_id)s AND lease_id = %(lease_id)s AND (NOT %(merging)s OR mail_seq = %(mail)s)
-    AND waiting >= cardinality(%(positions)s::bigint[])
+    AND waiting >= cardinality(%(positions)s::bigint[]) AND controls >= cardinality(%(control)s::bigint[])
   RETURNING id
 ),
 ended AS (

@@ -21,6 +21,7 @@ WITH held AS MATERIALIZED (
   UPDATE sessions AS s SET
     mail_seq   = p.position,
     urgent_seq = p.position,
+    controls   = s.controls + 1,
     turn_key   = CASE WHEN s.turn_id = p.turn_id THEN NULL ELSE s.turn_key END,
     merge_key  = CASE WHEN s.merge_turn = p.turn_id THEN NULL ELSE s.merge_key END,
     merge_turn = nullif(s.merge_turn, p.turn_id),

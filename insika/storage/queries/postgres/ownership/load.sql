@@ -4,10 +4,12 @@ SELECT json_build_array(
   insika_now(),
   json_build_array(
     s.id, s.tenant, s.name, s.epoch, s.lease_id, s.lease_until, s.due_at, s.paused, s.mail_seq, s.urgent_seq, s.log_seq,
-    s.waiting, s.open_calls, s.turn_id, s.turn_key, s.merge_turn, s.merge_key, s.deaths, s.load_from, s.vars),
+    s.waiting, s.open_calls, s.turn_id, s.turn_key, s.merge_turn, s.merge_key, s.deaths, s.load_from, s.vars,
+    s.parked_ms),
   (SELECT json_agg(json_build_array(
      m.position, m.job_id, m.mode, m.key, m.text, m.at, m.verdict, m.turn_id, m.cuts, m.debounce_ms, m.debounce_max_ms,
-     m.agent, m.channel, m.recipient, m.origin, m.ended, m.consumed_by, m.customer) ORDER BY m.position)
+     m.agent, m.channel, m.recipient, m.origin, m.ended, m.consumed_by, m.customer, m.withdraws)
+     ORDER BY m.position)
    FROM mailbox AS m WHERE m.session_id = s.id AND m.ended IS NULL),
   (SELECT json_build_array(
      t.id, t.session_id, t.position, t.state, t.outcome, t.attempt, t.agent, t.channel, t.recipient, t.origin,
@@ -25,5 +27,9 @@ SELECT json_build_array(
   (SELECT json_agg(json_build_array(
      l.seq, l.turn_id, l.epoch, l.step, l.role, l.content, l.tool_calls, l.tool_call_id, l.is_error, l.position)
      ORDER BY l.seq)
-   FROM messages AS l WHERE l.session_id = s.id AND l.seq > greatest(%(log_after)s, s.load_from - 1)))
+   FROM messages AS l WHERE l.session_id = s.id AND l.seq > greatest(%(log_after)s, s.load_from - 1)),
+  (SELECT json_agg(json_build_array(
+     a.id, a.turn_id, a.session_id, a.call_id, a.tool, a.arguments_hash, a.asked_at, a.expires_at, a.decision,
+     a.decided_by, a.reason, a.decided_at) ORDER BY a.asked_at, a.id)
+   FROM approvals AS a WHERE a.turn_id = s.turn_id))
 FROM sessions AS s WHERE s.id = %(session_id)s AND s.lease_id = %(lease_id)s

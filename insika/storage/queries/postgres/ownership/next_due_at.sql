@@ -5,7 +5,7 @@ SELECT least(
   (SELECT min(greatest(due_at, lease_until + interval '1 microsecond',
                        CASE WHEN nudged_at <= (SELECT insika_now())
                             THEN nudged_at + least(interval '5 s' * 2 ^ least(nudges - 1, 4), interval '60 s') END))
-   FROM sessions WHERE due_at < 'infinity' AND NOT paused),
+   FROM sessions WHERE due_at < 'infinity' AND (NOT paused OR controls > 0)),
   (SELECT o.due_at FROM outbox AS o
    WHERE o.state = 'pending' AND NOT EXISTS (
      SELECT 1 FROM outbox AS head

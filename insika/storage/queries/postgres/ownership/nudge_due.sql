@@ -2,7 +2,7 @@
 -- asks at the same time. A nudge from the future is one from before a clock was set back.
 WITH due AS MATERIALIZED (
   SELECT id, due_at FROM sessions
-  WHERE due_at <= (SELECT insika_now()) AND due_at < 'infinity' AND NOT paused
+  WHERE due_at <= (SELECT insika_now()) AND due_at < 'infinity' AND (NOT paused OR controls > 0)
     AND (lease_id IS NULL OR lease_until < (SELECT insika_now()))
     AND (nudged_at IS NULL OR nudged_at > (SELECT insika_now())
          OR nudged_at <= (SELECT insika_now()) - least(interval '5 s' * 2 ^ least(nudges - 1, 4), interval '60 s'))

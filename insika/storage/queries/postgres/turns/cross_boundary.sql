@@ -12,13 +12,14 @@ WITH fence AS (
   RETURNING id, log_seq, epoch
 ),
 batch AS MATERIALIZED (
-  SELECT c.idx, c.call_id, c.result IS NULL AS open, given.state, given.halts,
+  SELECT c.idx, c.call_id, c.result IS NULL AS open, given.state, given.halts, given.approval,
          coalesce(c.result, given.content) AS content,
          CASE WHEN c.result IS NULL THEN given.is_error ELSE c.is_error END AS is_error
   FROM fence
   JOIN tool_calls AS c ON c.turn_id = %(turn_id)s AND c.step = %(step)s
   LEFT JOIN json_to_recordset(%(given)s::json)
-    AS given (idx integer, call_id text, state text, content text, is_error boolean, halts boolean)
+    AS given (idx integer, call_id text, state text, content text, is_error boolean, halts boolean,
+              approval text)
     ON given.idx = c.idx AND given.call_id = c.call_id
 ),
 recorded AS (
@@ -27,7 +28,13 @@ recorded AS (
   FROM batch
   WHERE c.turn_id = %(turn_id)s AND c.step = %(step)s AND c.idx = batch.idx AND batch.open
     AND c.state IN ('announced', 'started')
-  RETURNING c.idx
+  RETURNING c.idx, c.call_id, batch.approval, c.started_at IS NULL AS unused
+),
+given_up AS (
+  UPDATE approvals AS a SET decision = recorded.approval, decided_at = coalesce(a.decided_at, insika_now())
+  FROM recorded
+  WHERE recorded.unused AND recorded.approval IS NOT NULL AND a.turn_id = %(turn_id)s AND a.call_id = recorded.call_id
+    AND (a.decision IS NULL OR a.decision = 'approved')
 ),
 ended AS (
   UPDATE mailbox AS m SET

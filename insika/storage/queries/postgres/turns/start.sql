@@ -7,11 +7,13 @@ WITH fence AS (
     turn_id    = %(turn_id)s,
     turn_key   = %(steerable_key)s,
     deaths     = 0,
+    parked_at  = NULL,
+    parked_ms  = 0,
     load_from  = coalesce(%(load_from)s::bigint, load_from),
     merge_key  = CASE WHEN merge_turn = %(turn_id)s THEN NULL ELSE merge_key END,
     merge_turn = nullif(merge_turn, %(turn_id)s)
-  WHERE id = %(session_id)s AND lease_id = %(lease_id)s AND turn_id IS NULL AND urgent_seq <= %(urgent)s
-    AND (NOT %(merging)s OR mail_seq = %(mail)s)
+  WHERE id = %(session_id)s AND lease_id = %(lease_id)s AND turn_id IS NULL AND NOT paused
+    AND urgent_seq <= %(urgent)s AND (NOT %(merging)s OR mail_seq = %(mail)s)
     AND waiting >= cardinality(%(positions)s::bigint[]) + cardinality(%(refused)s::bigint[])
   RETURNING id, log_seq, epoch
 ),
