@@ -84,9 +84,10 @@ class Mailroom:
         self._tell_refused(loaded, turn_id, steers[0].agent, refused)
         return False
 
-    async def refuse_cuts(self, loaded: Loaded, cuts: Sequence[Mail], steers: SteerRoom) -> bool:
-        """The same for what cuts the running turn: an interrupt that is refused does not interrupt. True: all of it
-        was, and the turn goes on as if nobody had interrupted it; it takes steers again, if it has room for them."""
+    async def refuse_cuts(self, loaded: Loaded, cuts: Sequence[Mail], steers: SteerRoom) -> Sequence[Mail]:
+        """The same for what cuts the running turn: an interrupt that is refused does not interrupt. Answers what cuts
+        it all the same. Nothing: the turn goes on as if nobody had interrupted it; it takes steers again, if it has
+        room for them."""
         interrupts = [row for row in cuts if row.verdict is not Verdict.CONTROL]
         refused = await self._world.guard.refusals(interrupts) if interrupts else {}
         all_of_it = len(refused) == len(cuts)
@@ -103,7 +104,7 @@ class Mailroom:
                 ),
             )
             self._tell_refused(loaded, row.turn_id, row.agent, {row.position: refused[row.position]})
-        return all_of_it
+        return [row for row in cuts if row.position not in refused]
 
     async def _take_back(self, loaded: Loaded, withdrawal: TakeBack) -> None:
         mail = withdrawal.mail

@@ -138,7 +138,8 @@ class TaskActor:
         """The same for a session with a turn that runs or waits."""
         match move:
             case CutRunning():
-                if not await self._mailroom.refuse_cuts(loaded, cuts_of(loaded.mail, turn.id), steer_room(loaded)):
+                cuts = cuts_of(loaded.mail, turn.id)
+                if len(await self._mailroom.refuse_cuts(loaded, cuts, steer_room(loaded))) == len(cuts):
                     await self._endings.cut(loaded, move, self._runner.owed)
             case Hold():
                 await self._endings.hold(loaded, turn.id, turn.agent, self._runner.owed)

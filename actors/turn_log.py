@@ -95,7 +95,7 @@ class OwnedTurnLog:
         if loaded is None:
             return True
         cuts = cuts_of(loaded.mail, self._turn_id)
-        if cuts and not await self._mailroom.refuse_cuts(loaded, cuts, self._steers):
+        if cuts and await self._mailroom.refuse_cuts(loaded, cuts, self._steers):
             return True
         self._seen = Seen(self._seen.mail, max(self._seen.urgent, loaded.session.urgent_seq))
         return False
@@ -199,7 +199,7 @@ class OwnedTurnLog:
                 raise Superseded
             cuts = cuts_of(loaded.mail, self._turn_id)
             if cuts:
-                if not await self._mailroom.refuse_cuts(loaded, cuts, self._steers):
+                if await self._mailroom.refuse_cuts(loaded, cuts, self._steers):
                     raise Superseded
             elif (settlement := next_settlement(loaded)) is not None:
                 await self._mailroom.settle(loaded, settlement)

@@ -6,7 +6,7 @@ import pytest
 
 from insika.storage.rows import Ended, TurnState, Verdict
 from insika.testing import Call, Rule, Say, Script, ScriptedModel
-from tests.actor_world import Gate, RefusingGuard, profile
+from tests.actor_world import LEASE_S, Gate, RefusingGuard, profile
 
 LONG = Script(
     rules=[Rule([Call("look", {"n": 1}), Call("look", {"n": 2}), Say("Done.")], when="long|kind [123]")],
@@ -221,3 +221,26 @@ async def test_a_text_at_which_the_guard_breaks_time_after_time_is_refused(place
     (event,) = process.events.of("guardrail_blocked")
     assert event.data == {"reason": "guard_lost", "count": 1}
     await nothing_rude_was_said(process)
+
+
+async def test_a_turn_that_is_cancelled_and_rudely_interrupted_is_cancelled(place_for):
+    """By the person who cancelled it: the interrupt beside that was refused, and cut nothing."""
+    gate = Gate()
+    place = place_for(LONG)
+    place.shop.gates["look", 1] = gate
+    process = await place.process(guard=RefusingGuard())
+    running = await process.send("long")
+    await gate.reached()
+    rude = await process.send("rude", queue_mode="interrupt")
+    await process.cancel(running.turn_id)
+    await process.die()
+    place.clock.advance(LEASE_S + 1)
+    heir = await place.process(guard=RefusingGuard())
+    await heir.sweep()
+    await heir.idle()
+
+    turn = await heir.turn(running.turn_id)
+    assert (turn.state, turn.error["type"]) == (TurnState.CANCELLED, "cancelled")
+    assert heir.events.of("turn_interrupted") == []
+    assert (await heir.turn(rude.turn_id)).state is TurnState.REFUSED
+    await nothing_rude_was_said(heir)
