@@ -13,6 +13,7 @@ import random
 import sys
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from datetime import datetime
 from typing import Any, TypeVar
 
 from hypothesis import strategies as st
@@ -22,16 +23,16 @@ from structlog.testing import capture_logs
 from actors.ingress import Kept
 from insika.clock import NEVER
 from insika.crash_points import CrashPoint
-from insika.storage.rows import TERMINAL, Accepted, TurnState
+from insika.storage.rows import TERMINAL, Accepted, ApprovalDecision, ApprovalRow, TurnState
 from tests.mailbox_rules import AgentRules, Job, Picture, SessionRules
-from tests.stepped_world import TALKS, Hall, Worker, reply
+from tests.stepped_world import ACTS, BAD, SCREENS, TALKS, Hall, Worker, reply
 from tests.store_world import LEASE_S, World
 from tests.strict import check_anthropic, check_openai
 
 T = TypeVar("T")
 
 AGENTS = {
-    "shop": AgentRules(),
+    "shop": AgentRules(turn_s=120.0, asks=frozenset({"refund"})),
     "calm": AgentRules(mode="collect", debounce_s=2.0, longest_s=5.0),
 }
 PROFILES = [
@@ -39,6 +40,7 @@ PROFILES = [
         "id": name,
         "model": "offline/talks",
         "instructions": f"You are {name}.",
+        "approvals_required": sorted(rules.asks),
         "limits": {
             "queue_mode": rules.mode,
             "debounce_ms": round(rules.debounce_s * 1000),
@@ -65,14 +67,23 @@ PEOPLE = {
 ANN = ["ann", "ann", "calm ann"]
 MORE = ["steer", "steer", "collect", "interrupt"]
 MODES = [None, "followup", "collect", "steer", "interrupt"]
-BATCHES = ["", "l", "p", "lp", "pl", "pp", "ppl"]
-POINTS = ["next", "start", "append", "start_call", "tool", "finish_call", "cross_boundary", "commit", "end", "rest"]
+BATCHES = ["", "l", "p", "lp", "pl", "ppl", "r", "rp", "rr", "lrr", "h", "hr"]
+POINTS = [
+    *["next", "start", "append", "ask_approvals", "start_call", "tool", "finish_call", "suspend", "resume_turn"],
+    *["guard", "settle_mail", "cross_boundary", "commit", "end", "rest"],
+]
+WRITES_NOTHING = {TALKS, ACTS, SCREENS, "load", "confirm", "death"}
 DEATHS = [point for point in CrashPoint if point is not CrashPoint.ACCEPTED and "delivery" not in point]
 
 SESSION = st.sampled_from("sst")
 WHO = st.sampled_from("AB")
+BADLY = st.sampled_from([False, False, False, True])
 NTH = st.integers(0, 3)
 """Counts from the newest."""
+
+
+def asked_at(row: ApprovalRow) -> tuple[datetime, str]:
+    return row.asked_at, row.call_id
 
 
 class Session:
@@ -95,7 +106,7 @@ class MailboxMachine(RuleBasedStateMachine):
         self.closing = AsyncExitStack()
         self.closing.enter_context(capture_logs())
         self.world = self.run(self.closing.enter_async_context(self.open_world()))
-        self.hall = Hall(self.world, None)
+        self.hall = Hall(self.world)
         self.closing.callback(self.hall.close)
         self.run(self.hall.open(PROFILES))
         self.workers = {name: Worker(self.hall, name) for name in "AB"}
@@ -125,17 +136,18 @@ class MailboxMachine(RuleBasedStateMachine):
     def somebody_writes(self) -> None:
         self.says("s", "followup", "ann", bad=False)
 
-    @rule(session=SESSION, mode=st.sampled_from(MODES), by=st.sampled_from(sorted(PEOPLE)), bad=st.just(False))
+    @rule(session=SESSION, mode=st.sampled_from(MODES), by=st.sampled_from(sorted(PEOPLE)), bad=BADLY)
     def says(self, session: str, mode: str | None, by: str, bad: bool) -> None:
         self.count += 1
         there = self.sessions[session]
-        job = Job(f"j{self.count}", f"{'bad' if bad else 'message'} {self.count}", mode, PEOPLE[by])
+        job = Job(f"j{self.count}", f"{BAD if bad else 'message'} {self.count}", mode, PEOPLE[by])
         self.send(there, job)
 
-    @rule(session=SESSION, mode=st.sampled_from(MORE), by=st.sampled_from(ANN), count=st.integers(1, 3))
-    def ann_says_more(self, session: str, mode: str, by: str, count: int) -> None:
-        for _ in range(count):
-            self.says(session, mode, by, bad=False)
+    @rule(session=SESSION, mode=st.sampled_from(MORE), by=st.sampled_from(ANN), count=st.integers(1, 3), bad=BADLY)
+    def ann_says_more(self, session: str, mode: str, by: str, count: int, bad: bool) -> None:
+        """`bad`: the first of them is refused."""
+        for place in range(count):
+            self.says(session, mode, by, bad=bad and place == 0)
 
     def send(self, there: Session, job: Job) -> None:
         told = self.run(self.hand_in(there, job, job.text))
@@ -188,6 +200,44 @@ class MailboxMachine(RuleBasedStateMachine):
         if told is not None:
             self.hall.publish(there.id)
         self.run(self.judge(there, "cancel"))
+
+    @precondition(lambda self: any(there.jobs for there in self.sessions.values()))
+    @rule(session=SESSION, nth=NTH)
+    def takes_back(self, session: str, nth: int) -> None:
+        there = self.sessions[session]
+        if nth >= len(there.jobs):
+            return
+        self.count += 1
+        job = there.jobs[-1 - nth]
+        message = next(each for each in there.rules.messages.values() if each.job == job)
+        told = self.run(self.hall.store.withdraw(session, job.id, request_id=f"withdraw {self.count}"))
+        there.rules.takes_back(message, told)
+        self.run(self.judge(there, "withdraw"))
+
+    # --- operators
+
+    @precondition(lambda self: any(there.rules.approvals for there in self.sessions.values()))
+    @rule(session=SESSION, nth=st.integers(0, 2), approves=st.booleans())
+    def decides(self, session: str, nth: int, approves: bool) -> None:
+        there = self.sessions[session]
+        if nth >= len(there.rules.approvals):
+            return
+        self.count += 1
+        decision = ApprovalDecision.APPROVED if approves else ApprovalDecision.REJECTED
+        id, reason = list(there.rules.approvals)[-1 - nth], f"reason {self.count}"
+        told = self.run(self.hall.store.decide(id, decision, by="olga", reason=reason))
+        there.rules.decides(id, decision, reason, told, self.hall.clock.now())
+        self.run(self.judge(there, "decide"))
+
+    @rule(session=SESSION, paused=st.booleans())
+    def holds(self, session: str, paused: bool) -> None:
+        """An operator's hold, or its end."""
+        there = self.sessions[session]
+        told = self.run(self.hall.store.set_paused(session, paused))
+        assert told == bool(there.id)
+        there.rules.paused = paused and bool(there.id)
+        if there.id:
+            self.run(self.judge(there, "hold"))
 
     # --- time
 
@@ -344,7 +394,7 @@ class MailboxMachine(RuleBasedStateMachine):
 
     async def judge(self, there: Session, step: str, seen: Any = None) -> None:
         now = self.hall.clock.now()
-        if there.id:
+        if there.id and step not in WRITES_NOTHING:
             picture = await self.picture(there)
             there.rules.sees(now, picture, step, seen)
             self.valid(picture)
@@ -352,13 +402,13 @@ class MailboxMachine(RuleBasedStateMachine):
         ran, self.ran = self.hall.ran[self.ran :], len(self.hall.ran)
         for one in asked:
             assert one.session_id == there.id, "the step of one session asked the model of another"
-            there.rules.asks(one, self.holds(one.worker, there), now)
+            there.rules.asks(one, self.owns(one.worker, there), now)
         for run in ran:
             assert run.session_id == there.id, "the step of one session ran a tool of another"
-            there.rules.runs(run, self.holds(run.worker, there), now)
+            there.rules.runs(run, self.owns(run.worker, there), now)
 
     @staticmethod
-    def holds(worker: Worker, there: Session) -> bool:
+    def owns(worker: Worker, there: Session) -> bool:
         assert there.rules.picture is not None
         return there.rules.picture.session.lease_id in worker.keeper._held
 
@@ -375,20 +425,17 @@ class MailboxMachine(RuleBasedStateMachine):
         assert session is not None
         turn_ids = {session.turn_id, old.session.turn_id if old is not None else None} - {None}
         calls = {} if old is None else dict(old.calls)
-        model_calls = {} if old is None else dict(old.model_calls)
         for turn_id in turn_ids:
             calls |= {(turn_id, row.step, row.index): row for row in await store.calls(turn_id)}
-            rows = await store.model_calls(turn_id)
-            model_calls |= {(turn_id, row.step, row.attempt, row.purpose): row for row in rows}
         log = old.log if old is not None else ()
+        approvals = [each.approval for each in await store.approvals(1000)]
         return Picture(
             session,
             {row.position: row for row in await store.mail(there.id)},
             {row.id: row for row in await store.turns(there.id)},
             (*log, *await store.messages(there.id, after=len(log))),
             calls,
-            model_calls,
-            {},
+            {row.id: row for row in sorted(approvals, key=asked_at) if row.session_id == there.id},
         )
 
     # --- the end
@@ -398,22 +445,29 @@ class MailboxMachine(RuleBasedStateMachine):
         for worker in list(self.workers.values()):
             worker.asleep, worker.dies_at = False, None
             await self.leave(worker, at_once=True)
-        for _ in range(12):
+        for there in self.sessions.values():
+            if there.rules.paused:
+                await self.hall.store.set_paused(there.name, False)
+                there.rules.paused = False
+        for _ in range(20):
             for there in self.sessions.values():
                 for worker in self.workers.values():
                     await self.runs_out(worker, there)
+            if all([await self.rests(there) for there in self.sessions.values()]):
+                break
             self.hall.clock.advance(LEASE_S + 1)
             await self.hall.store.wake_due()
-            due = await self.hall.store.due_sessions()
-            if not due:
-                break
-            for session_id in due:
+            for session_id in await self.hall.store.due_sessions():
                 await self.workers["A"].wake(session_id)
         else:
             raise AssertionError("this never comes to an end")
         for there in self.sessions.values():
             if there.id:
                 await self.at_rest(there)
+
+    async def rests(self, there: Session) -> bool:
+        row = await self.hall.store.session_by_id(there.id)
+        return row is None or (row.lease_id is None and row.due_at == NEVER)
 
     async def runs_out(self, worker: Worker, there: Session) -> None:
         while worker.runs(there.id):
@@ -426,10 +480,11 @@ class MailboxMachine(RuleBasedStateMachine):
         assert (session.waiting, session.turn_id, session.lease_id, session.due_at) == (0, None, None, NEVER)
         assert all(row.ended is not None for row in picture.mail.values()), "a message has no end"
         assert all(turn.state in TERMINAL for turn in picture.turns.values())
-        assert all(row.state != "open" for row in picture.model_calls.values())
+        model_calls = [row for turn_id in picture.turns for row in await self.hall.store.model_calls(turn_id)]
+        assert all(row.state != "open" for row in model_calls)
+        assert all(row.decision is not None for row in picture.approvals.values()), "a question is left open"
         requests = {each.open_calls[0] for each in there.rules.asked}
-        rows = {key[:3] for key in picture.model_calls}
-        assert requests <= rows, "a request has no row"
+        assert requests <= {(row.turn_id, row.step, row.attempt) for row in model_calls}, "a request has no row"
         where = f"session_id = {there.id}"
         delivered = await self.world.peek(f"SELECT turn_id FROM outbox WHERE {where} ORDER BY turn_id")
         answered = [
@@ -454,11 +509,15 @@ def walk_far(machine: MailboxMachine, seed: int, moves: int = 400) -> None:
 
     session: Callable[[], str] = lambda: one("sst")  # noqa: E731 - a name for what is said often
     weights: dict[Callable[[], None], float] = {
-        lambda: machine.says(session(), one(MODES), one(sorted(PEOPLE)), bad=False): 5,
-        lambda: machine.ann_says_more(session(), one(MORE), one(ANN), draw.randint(1, 3)): 6,
+        lambda: machine.says(session(), one(MODES), one(sorted(PEOPLE)), bad=draw.random() < 0.2): 5,
+        lambda: machine.ann_says_more(session(), one(MORE), one(ANN), draw.randint(1, 3), bad=draw.random() < 0.2): 6,
         lambda: machine.says_again(session(), draw.randrange(3), other_text=draw.random() < 0.5): 1,
         lambda: machine.tries_again(session(), 0): 1,
         lambda: machine.cancels(session(), draw.randrange(3)): 0.7,
+        lambda: machine.takes_back(session(), draw.randrange(3)): 1,
+        lambda: machine.decides(session(), draw.randrange(3), approves=draw.random() < 0.7): 5,
+        lambda: machine.holds(session(), paused=True): 0.5,
+        lambda: machine.holds(session(), paused=False): 2,
         lambda: machine.time_passes(one([0.5, 3.0, 16.0, 16.0])): 6,
         lambda: machine.is_woken(one("AB"), session()): 12,
         lambda: machine.owner_goes_on(session(), one(POINTS)): 50,

@@ -21,20 +21,24 @@ from insika.storage.rows import (
     ApprovalRow,
     CallRow,
     CallState,
+    Decided,
     Ended,
     LogEntry,
     Mail,
-    ModelCallRow,
     SessionRow,
     TurnRow,
     TurnState,
     Verdict,
+    Withdrawal,
 )
-from tests.stepped_world import Asked, Ran
+from tests.stepped_world import BAD, Asked, Ran
 from tests.store_world import assert_resumable
 
 LOST_AT = 3
 """Deaths at which a turn is not tried again."""
+
+By = tuple[str, str | None, str, str]
+"""The agent, channel, recipient and origin of a message: what it must have in common with a turn to be part of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +57,12 @@ class AgentRules:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A message as somebody sends it. `by` is its agent, channel, recipient and origin: what a turn belongs to."""
+    """A message as somebody sends it."""
 
     id: str
     text: str
     mode: str | None
-    by: tuple[str, str | None, str, str]
+    by: By
 
     @property
     def agent(self) -> str:
@@ -67,7 +71,7 @@ class Job:
     @property
     def refused(self) -> bool:
         """The guard does not let this through."""
-        return self.text.startswith("bad")
+        return self.text.startswith(BAD)
 
 
 @dataclass(slots=True)
@@ -87,16 +91,19 @@ class Turn:
     """A turn that has begun. `joins`: who may still steer it; `cuts`: positions of what was aimed at it."""
 
     id: str
-    agent: str
-    joins: tuple[str, str | None, str, str] | None
+    by: By
+    joins: By | None
     began: datetime
     steered: int = 0
     parked: timedelta = timedelta(0)
     parked_at: datetime | None = None
     cuts: set[int] = field(default_factory=set)
-    interrupted: bool = False
     broke: bool = False
     """The model failed in it."""
+
+    @property
+    def agent(self) -> str:
+        return self.by[0]
 
 
 @dataclass(slots=True)
@@ -116,6 +123,10 @@ class Approval:
     reason: str = ""
     uses: int = 0
 
+    @property
+    def open(self) -> bool:
+        return self.decision is None
+
 
 @dataclass(frozen=True, slots=True)
 class Picture:
@@ -126,7 +137,6 @@ class Picture:
     turns: Mapping[str, TurnRow]
     log: tuple[LogEntry, ...]
     calls: Mapping[tuple[str, int, int], CallRow]
-    model_calls: Mapping[tuple[str, int, int, str], ModelCallRow]
     approvals: Mapping[str, ApprovalRow]
 
 
@@ -138,10 +148,10 @@ class SessionRules:
         self.approvals: dict[str, Approval] = {}
         self.turn: Turn | None = None
         self.over: set[str] = set()
-        self.tail: tuple[str, tuple[str, str | None, str, str]] | None = None
+        self.tail: tuple[str, By] | None = None
         self.paused = False
+        self.urgent = 0
         self.deaths = 0
-        self.looks_in_vain = 0
         self.ran: list[Ran] = []
         self.asked: list[Asked] = []
         self.picture: Picture | None = None
@@ -195,6 +205,7 @@ class SessionRules:
         if cuts and self.turn is not None:
             self.turn.cuts.add(told.position)
             self.turn.joins = None
+            self.urgent = told.position
 
     def says_again(self, first: Job, told: Accepted) -> None:
         """The same id and text as a message that was accepted."""
@@ -210,11 +221,33 @@ class SessionRules:
         assert told.verdict is Verdict.CONTROL
         assert told.position is not None
         self.controls[told.position] = Control(told.position, turn=turn_id)
+        self.urgent = told.position
         if self.turn is not None and self.turn.id == turn_id:
             self.turn.cuts.add(told.position)
             self.turn.joins = None
         if self.tail is not None and self.tail[0] == turn_id:
             self.tail = None
+
+    def takes_back(self, message: Message, told: Withdrawal | None) -> None:
+        assert told is not None
+        assert told.position == message.position
+        assert told.ended is message.ended, f"{message.job.text!r} is {message.ended}, and was said to be {told.ended}"
+        assert (told.control is None) == (message.ended is not None)
+        if told.control is not None:
+            self.controls[told.control] = Control(told.control, message=message.position)
+
+    def decides(self, id: str, decision: ApprovalDecision, reason: str, told: Decided | None, now: datetime) -> None:
+        assert told is not None
+        approval = self.approvals[id]
+        counts = approval.open and approval.row.turn_id not in self.over
+        wins = counts and now < approval.row.expires_at
+        assert told.won == wins, f"{decision} {'did not win' if wins else 'won'} over {approval.decision}"
+        if wins:
+            approval.decision, approval.reason = decision, reason
+        elif counts:
+            approval.decision = ApprovalDecision.EXPIRED
+        if counts or approval.decision is not None:
+            assert told.approval.decision is approval.decision
 
     # --- what an owner does
 
@@ -241,14 +274,17 @@ class SessionRules:
             self._gives_up(new, left)
         else:
             assert len(new.log) == len(old.log) or step == "append", f"{step} wrote into the conversation"
-        self._settles(new, left)
+        self._settles(new, left, seen)
         assert not left, f"{step} ended messages {sorted(left)}, which nothing allows"
         for position, row in ended.items():
             if position in self.messages:
                 self.messages[position].ended = row.ended
             else:
                 self.controls[position].ended = True
-        self._calls(old, new)
+        self._questions(new, now)
+        self._calls(old, new, step)
+        if step == "suspend" and old.session.lease_id is not None and new.session.lease_id is None:
+            self._suspends(new)
         self._stand(old, new, now)
 
     def _begins(self, turn_id: str, new: Picture, left: dict[int, Mail], seen: Seen | None, now: datetime) -> None:
@@ -267,25 +303,22 @@ class SessionRules:
             assert not (known and control.message in {each.position for each in group}), (
                 f"message {control.message} was taken although its owner knew that it was taken back"
             )
-        self._takes(turn_id, group, new, left)
-        taken = [message for message in group if not message.job.refused]
+        self._takes(turn_id, group, left)
         opened = [entry.position for entry in new.log if entry.turn_id == turn_id]
-        assert opened == [message.position for message in taken], f"turn {turn_id} opens with {opened}"
+        assert opened == [message.position for message in group], f"turn {turn_id} opens with {opened}"
         takes = self.agents[head.job.agent].takes
-        self.turn = Turn(turn_id, head.job.agent, head.job.by if takes else None, now)
+        self.turn = Turn(turn_id, head.job.by, head.job.by if takes else None, now)
         if self.tail is not None and self.tail[0] == turn_id:
             self.tail = None
-        self.deaths = self.looks_in_vain = 0
+        self.deaths = 0
 
-    def _takes(self, turn_id: str, group: Sequence[Message], new: Picture, left: dict[int, Mail]) -> None:
-        """All of these end now: what the guard refuses as refused, the rest in this turn."""
+    def _takes(self, turn_id: str, group: Sequence[Message], left: dict[int, Mail]) -> None:
+        """All of these end now, in this turn."""
         for message in group:
+            assert not message.job.refused, f"{message.job.text!r} got past the guard"
             row = left.pop(message.position, None)
             assert row is not None, f"turn {turn_id} left out {message.job.text!r}"
-            if message.job.refused:
-                assert row.ended is Ended.REFUSED, f"{message.job.text!r} got past the guard"
-            else:
-                assert (row.ended, row.consumed_by) == (Ended.TURN, turn_id), f"{message.job.text!r} is {row.ended}"
+            assert (row.ended, row.consumed_by) == (Ended.TURN, turn_id), f"{message.job.text!r} is {row.ended}"
 
     def _gives_up(self, new: Picture, left: dict[int, Mail]) -> None:
         """A turn is failed before it begins, because its owners die."""
@@ -296,10 +329,7 @@ class SessionRules:
         assert self.deaths >= LOST_AT, f"turn {turn_id} was given up after {self.deaths} deaths"
         assert not self.paused
         assert head_turn(group) in (turn_id, None)
-        for message in group:
-            row = left.pop(message.position, None)
-            assert row is not None, f"turn {turn_id} left out {message.job.text!r}"
-            assert row.ended is (Ended.REFUSED if message.job.refused else Ended.TURN)
+        self._takes(turn_id, group, left)
         self.over.add(turn_id)
         self.deaths = 0
         if self.tail is not None and self.tail[0] == turn_id:
@@ -308,22 +338,15 @@ class SessionRules:
     def _crosses(self, new: Picture, written: Sequence[LogEntry], left: dict[int, Mail]) -> None:
         turn = self._running()
         assert not turn.cuts, "a boundary was crossed although the turn was cut"
-        assert not self.paused, "a boundary was crossed although the session is held"
         waits = [each for each in self.waiting if each.verdict is Verdict.STEERED and each.turn == turn.id]
         back = {control.message for control in self._withdrawals()}
-        assert not back & {each.position for each in waits if each.position in left}, "took what was taken back"
-        allowed = [each for each in waits if not each.job.refused]
         room = self.agents[turn.agent].takes - turn.steered
-        joining = allowed[:room] if room > 0 else []
+        joining = waits[:room] if room > 0 else []
+        assert not back & {each.position for each in waits}, "a boundary was crossed before what was taken back"
         absorbed = [entry.position for entry in written if entry.position is not None]
         expected = [each.position for each in joining]
         assert absorbed == expected, f"messages {absorbed} joined turn {turn.id} at its boundary, expected {expected}"
-        for message in joining:
-            row = left.pop(message.position)
-            assert (row.ended, row.consumed_by) == (Ended.TURN, turn.id)
-        for message in waits:
-            if message.job.refused and message.position in left:
-                assert left.pop(message.position).ended is Ended.REFUSED
+        self._takes(turn.id, joining, left)
         turn.steered += len(joining)
         if turn.steered >= self.agents[turn.agent].takes:
             turn.joins = None
@@ -335,8 +358,10 @@ class SessionRules:
             assert not turn.cuts, "an answer was published although the turn was cut"
         elif row.state is TurnState.CANCELLED:
             assert turn.cuts, "a turn was cut that nobody had cut"
-            interrupts = [position for position in turn.cuts if position in self.messages]
-            assert error == ("interrupted" if interrupts else "cancelled")
+            interrupted = any(position in self.messages for position in turn.cuts)
+            cancelled = any(position in self.controls for position in turn.cuts)
+            reasons = {"interrupted": interrupted, "cancelled": cancelled}
+            assert reasons.get(error or "", False), f"a turn was cut as {error}, and nobody asked for that"
         else:
             assert row.state is TurnState.FAILED, f"a running turn is {row.state}"
             reasons = {
@@ -351,9 +376,9 @@ class SessionRules:
                 del left[position]
         self.over.add(turn_id)
         self.turn = None
-        self.deaths = self.looks_in_vain = 0
+        self.deaths = 0
 
-    def _settles(self, new: Picture, left: dict[int, Mail]) -> None:
+    def _settles(self, new: Picture, left: dict[int, Mail], seen: Seen | None) -> None:
         """What else may end, without a turn: what was cancelled, taken back or refused, and the requests for that."""
         for position, row in list(left.items()):
             if position in self.controls:
@@ -368,11 +393,12 @@ class SessionRules:
                     for control in self.controls.values()
                 )
                 assert asked, f"{message.job.text!r} was taken back, and nobody asked for that"
+                cut = self.turn is not None and position in self.turn.cuts
+                assert not cut, "an interrupt was taken back before it had interrupted"
                 del left[position]
-            elif row.ended is Ended.REFUSED and message.job.refused:
+            elif row.ended is Ended.REFUSED:
+                self._refused(message, seen)
                 del left[position]
-            if self.turn is not None and position in self.turn.cuts:
-                self._cuts_no_more(self.turn, message)
         for turn_id in {self.messages[at].turn for at in new.mail if at in self.messages}:
             state = new.turns[turn_id].state if turn_id in new.turns else None
             alive = any(row.turn_id == turn_id and row.ended is None for row in new.mail.values() if row.text)
@@ -383,18 +409,59 @@ class SessionRules:
         if self.tail is not None and self.tail[0] in self.over:
             self.tail = None
 
-    def _cuts_no_more(self, turn: Turn, message: Message) -> None:
-        """An interrupt that was refused does not interrupt, and the turn may be joined again."""
-        turn.cuts.discard(message.position)
-        if not turn.cuts and turn.steered < self.agents[turn.agent].takes:
-            head = next(each for each in self.messages.values() if each.job.agent == turn.agent)
-            turn.joins = head.job.by
+    def _refused(self, message: Message, seen: Seen | None) -> None:
+        """By the guard, which is only asked about what is about to be said, or to interrupt."""
+        turn = self.turn
+        assert message.job.refused or self.deaths > LOST_AT, f"{message.job.text!r} was refused"
+        if turn is None:
+            assert message in self._next(), f"{message.job.text!r} was refused before its turn had come"
+            assert not self.paused
+        elif message.position in turn.cuts:
+            turn.cuts.discard(message.position)
+            # It does not interrupt, and the turn may be joined again, unless something newer is urgent.
+            refusable = all(at in self.messages and self.messages[at].job.refused for at in turn.cuts)
+            newest = seen is None or self.urgent <= seen.urgent
+            if refusable and newest and turn.steered < self.agents[turn.agent].takes:
+                turn.joins = turn.by
+        else:
+            assert (message.verdict, message.turn) == (Verdict.STEERED, turn.id), f"{message.job.text!r} was refused"
 
     def _honoured(self, control: Control, new: Picture) -> None:
         if control.message is not None:
             assert new.mail[control.message].ended is not None, "a request to take back ended before its message"
         elif control.turn is not None:
             assert new.turns[control.turn].state in TERMINAL, "a cancel ended before its turn"
+
+    def _suspends(self, new: Picture) -> None:
+        turn = self._running()
+        assert not turn.cuts, "a turn was suspended although it was cut"
+        waits = {each.row.call_id for each in self._about(turn) if each.open}
+        assert waits, "a turn waits, and nobody was asked"
+        left = [row for (turn_id, _, _), row in new.calls.items() if turn_id == turn.id and row.state not in FINISHED]
+        assert all(row.state is CallState.ANNOUNCED for row in left)
+        assert {row.call_id for row in left} <= waits, "a turn waits although something of its batch could run"
+
+    def _questions(self, new: Picture, now: datetime) -> None:
+        for id, row in new.approvals.items():
+            approval = self.approvals.get(id)
+            if approval is None:
+                turn = self._running()
+                rules = self.agents[turn.agent]
+                assert row.turn_id == turn.id
+                assert row.tool in rules.asks, f"a person was asked about {row.tool}"
+                assert row.expires_at == now + timedelta(seconds=rules.approval_s)
+                assert row.call_id not in {each.row.call_id for each in self._about(turn)}, "asked twice about a call"
+                self.approvals[id] = approval = Approval(row)
+            if row.decision is ApprovalDecision.EXPIRED:
+                assert approval.uses == 0
+                assert now >= row.expires_at, "an approval expired before its time"
+                assert approval.decision is not ApprovalDecision.REJECTED
+            elif row.decision is ApprovalDecision.VOID:
+                assert approval.uses == 0
+                assert row.turn_id in self.over, "an approval was voided while its turn goes on"
+            else:
+                assert row.decision is approval.decision, f"{row.decision}, and a person said {approval.decision}"
+            approval.decision = row.decision
 
     # --- what reaches the world
 
@@ -403,6 +470,7 @@ class SessionRules:
         turn = self._running()
         assert holds, "a model was asked by a worker that has lost the session"
         assert not turn.cuts, "a model was asked although the turn was cut"
+        assert not self.paused, "a model was asked although the session is held"
         assert self.deaths < LOST_AT, "a turn was tried again after three deaths"
         assert self._spent(turn, now) < self.agents[turn.agent].turn_s, "a model was asked after the turn's time"
         assert len(asked.open_calls) == 1, f"a request with open rows {asked.open_calls}"
@@ -428,11 +496,7 @@ class SessionRules:
         self.ran.append(ran)
 
     def _uses(self, ran: Ran, now: datetime) -> None:
-        about = [
-            each
-            for each in self.approvals.values()
-            if (each.row.turn_id, each.row.call_id) == (ran.turn_id, ran.call_id)
-        ]
+        about = [each for each in self._about(self._running()) if each.row.call_id == ran.call_id]
         assert about, f"{ran.tool} {ran.call_id} was started, and nobody was asked"
         (approval,) = about
         assert approval.decision is ApprovalDecision.APPROVED, f"{ran.call_id} was started: {approval.decision}"
@@ -468,7 +532,12 @@ class SessionRules:
         began = [entry.position or 0 for entry in new.log if entry.step == 0]
         assert began == sorted(began), "turns began out of the order of arrival"
 
-    def _calls(self, old: Picture, new: Picture) -> None:
+    def _calls(self, old: Picture, new: Picture, step: str) -> None:
+        rejected = {
+            (each.row.turn_id, each.row.call_id): each.reason
+            for each in self.approvals.values()
+            if each.decision is ApprovalDecision.REJECTED
+        }
         ran = {(each.turn_id, each.call_id) for each in self.ran}
         for key, row in new.calls.items():
             before = old.calls.get(key)
@@ -478,6 +547,9 @@ class SessionRules:
                 assert happened, f"{row.call_id} is done and was never run"
             if row.state is CallState.NOT_RUN and row.side_effect:
                 assert not happened, f"{row.call_id} was run and is called not run"
+            reason = rejected.get((key[0], row.call_id))
+            if reason is not None and step == "finish_call" and before is not None and before != row:
+                assert reason in (row.result or ""), "the model is not told why its call was rejected"
 
     def _lease(self, old: Picture, new: Picture, step: str, now: datetime) -> None:
         before, after = old.session.lease_id, new.session.lease_id
@@ -512,11 +584,12 @@ class SessionRules:
         if self.paused:
             return NEVER
         if self.turn is not None:
-            undecided = [each for each in self.approvals.values() if each.row.turn_id == self.turn.id]
             assert self.picture is not None
             if self.picture.turns[self.turn.id].state is TurnState.RUNNING or self.turn.cuts:
                 return DUE_NOW
-            return min([NEVER, *(each.row.expires_at for each in undecided if each.decision is None)])
+            unfinished = {row.call_id for row in self.picture.calls.values() if row.state not in FINISHED}
+            asked = [each for each in self._about(self.turn) if each.row.call_id in unfinished]
+            return min([each.row.expires_at if each.open else DUE_NOW for each in asked])
         return self._ready_at(self._next()) if self.waiting else NEVER
 
     # --- in other words
@@ -524,6 +597,9 @@ class SessionRules:
     @property
     def open_controls(self) -> list[Control]:
         return [control for control in self.controls.values() if not control.ended]
+
+    def _about(self, turn: Turn) -> list[Approval]:
+        return [each for each in self.approvals.values() if each.row.turn_id == turn.id]
 
     def _withdrawals(self) -> list[Control]:
         return [control for control in self.open_controls if control.message is not None]

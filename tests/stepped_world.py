@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -29,11 +29,13 @@ from insika.providers.catalog import ModelCatalog
 from insika.settings import load_settings
 from insika.storage.operations import Fence, Seen
 from insika.storage.port import LeaseRenewal, Store
+from insika.storage.rows import Mail
 from insika.testing import RecordingEvents
 from insika.tools.python_tools import tool
 from insika.tools.registry import ToolRegistry
 from insika.tools.threads import ToolThreads
 from insika.tools.tool import Tool, ToolContext
+from insika.turn.input_guard import Refusal
 from tests.store_world import LEASE_S, World
 
 CHANNELS = ("web", "mail")
@@ -41,7 +43,10 @@ SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 PATIENCE_S = 20.0
 """Only a machine that hangs waits as long as that."""
 
-TALKS, ACTS = "model", "tool"
+BAD = "bad"
+"""What the guard refuses begins like this."""
+
+TALKS, ACTS, SCREENS = "model", "tool", "guard"
 """Where an owner stands when it is not before an operation of the store."""
 
 
@@ -90,8 +95,8 @@ class Hall:
     """What all workers share: the store, its clock, the configuration, and a journal of what reached the world."""
 
     world: World
-    guard: Any
     in_flight: int = 0
+    landed: asyncio.Event = field(default_factory=asyncio.Event)
     asked: list[Asked] = field(default_factory=list)
     ran: list[Ran] = field(default_factory=list)
     signalled: set[int] = field(default_factory=set)
@@ -126,6 +131,18 @@ class Hall:
     def publish(self, session_id: int) -> None:
         self.signalled.add(session_id)
 
+    @contextlib.contextmanager
+    def flying(self) -> Iterator[None]:
+        """While an owner waits for the store."""
+        self.in_flight += 1
+        self.landed.clear()
+        try:
+            yield
+        finally:
+            self.in_flight -= 1
+            if not self.in_flight:
+                self.landed.set()
+
     def close(self) -> None:
         self.renewal.close()
 
@@ -143,17 +160,14 @@ class Stepped:
             return operation
 
         async def stepped(*args: Any, **kwargs: Any) -> Any:
-            worker, hall = self._worker, self._hall
+            worker = self._worker
             if name == "claim":
                 HERE.set((worker, args[0]))
             if args and (name == "claim" or isinstance(args[0], Fence)):
                 await worker.stop(name, next((each for each in args if isinstance(each, Seen)), None))
             worker.must_live()
-            hall.in_flight += 1
-            try:
+            with self._hall.flying():
                 answer = await operation(*args, **kwargs)
-            finally:
-                hall.in_flight -= 1
             worker.must_live()
             if name == "confirm":
                 worker.renew()  # the thread that renews comes round sooner or later
@@ -180,23 +194,32 @@ class TalkingModel:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         worker, session_id = HERE.get()
-        store = self._hall.store
-        row = await store.session_by_id(session_id)
-        assert row is not None
-        calls = await store.model_calls(row.turn_id) if row.turn_id is not None else ()
-        self._hall.asked.append(
-            Asked(
-                session_id,
-                worker,
-                tuple(request.messages),
-                tuple(entry.message for entry in await store.messages(session_id)),
-                tuple((call.turn_id, call.step, call.attempt) for call in calls if call.state == "open"),
-            )
-        )
+        with self._hall.flying():
+            self._hall.asked.append(await self._asked(worker, session_id, tuple(request.messages)))
         reply = await worker.stop(TALKS)
         if reply is None:
             raise ProviderFatal("the model is out of order")
         yield Finished(reply, Usage(10, 5))
+
+    async def _asked(self, worker: Worker, session_id: int, messages: tuple[Message, ...]) -> Asked:
+        store = self._hall.store
+        row = await store.session_by_id(session_id)
+        assert row is not None
+        calls = await store.model_calls(row.turn_id) if row.turn_id is not None else ()
+        log = tuple(entry.message for entry in await store.messages(session_id))
+        open_calls = tuple((call.turn_id, call.step, call.attempt) for call in calls if call.state == "open")
+        return Asked(session_id, worker, messages, log, open_calls)
+
+
+class StrictGuard:
+    """Refuses what begins badly, and takes its time."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+
+    async def refusals(self, mail: Sequence[Mail]) -> Mapping[int, Refusal]:
+        await self._worker.stop(SCREENS)
+        return {row.position: Refusal("rude") for row in mail if row.text.startswith(BAD)}
 
 
 TOOL_OF = {"l": "look", "p": "pay", "r": "refund", "h": "hang_up"}
@@ -255,7 +278,7 @@ class Worker:
             ToolThreads(),
         )
         self.keeper = LeaseKeeper(HeldRenewal(hall.renewal), LEASE_S, hall.clock, self._urgent)
-        world = ActorWorld(store, stage, hall.events, hall.clock, NoWakes(), self._reached)
+        world = ActorWorld(store, stage, hall.events, hall.clock, NoWakes(), self._reached, StrictGuard(self))
         self.runtime = Runtime(world, self.keeper, 50)
 
     # --- what a machine asks for
@@ -339,8 +362,12 @@ class Worker:
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 await self._ticks()
-                if not self.hall.in_flight and (not self.runs(session_id) or self.stops[session_id]):
+                if self.hall.in_flight:
+                    await self.hall.landed.wait()
+                elif not self.runs(session_id) or self.stops[session_id]:
                     return
+                else:
+                    await asyncio.sleep(0.001)  # it waits for something that no test stands before
 
     async def _ticks(self) -> None:
         for _ in range(6):
