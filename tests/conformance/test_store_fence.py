@@ -14,8 +14,8 @@ import pytest
 from insika.clock import NEVER
 from insika.messages import ToolCall, assistant
 from insika.storage.operations import AnnouncedCall, AppendStep, FailQueued, Fence, Release, Seen, SettleMail
-from insika.storage.rows import CallStart, TurnState
-from tests.store_world import ESTIMATE, Owner, World, answer_call, done, measured
+from insika.storage.rows import TERMINAL, ApprovalDecision, CallStart, TurnState
+from tests.store_world import ARGUMENTS, ESTIMATE, Owner, World, answer_call, done, measured
 
 Prepare = Callable[[World], Awaitable[Owner]]
 Operation = Callable[[Owner, Fence, Seen], Awaitable[Any]]
@@ -66,6 +66,25 @@ async def steer_waits(world: World) -> Owner:
     return await owner.look()
 
 
+async def asked(world: World) -> Owner:
+    owner = await batch_open(world)
+    await owner.ask("a")
+    return owner
+
+
+async def approved(world: World) -> Owner:
+    owner = await asked(world)
+    await world.store.decide(owner.approval("a").id, ApprovalDecision.APPROVED, by="ops")
+    return await owner.look()
+
+
+async def suspended(world: World) -> Owner:
+    owner = await asked(world)
+    assert await owner.suspend()
+    await world.say("two")
+    return await world.own(owner.fence.session_id)
+
+
 async def idle(world: World) -> Owner:
     owner = await running(world)
     await owner.commit()
@@ -89,6 +108,22 @@ async def retry_model(owner: Owner, fence: Fence, seen: Seen) -> Any:
 
 async def start_call(owner: Owner, fence: Fence, seen: Seen) -> Any:
     return await owner.store.start_call(fence, seen, owner.turn_id, 1, 0)
+
+
+async def start_approved_call(owner: Owner, fence: Fence, seen: Seen) -> Any:
+    return await owner.store.start_call(fence, seen, owner.turn_id, 1, 0, arguments_hash=ARGUMENTS)
+
+
+async def ask_approvals(owner: Owner, fence: Fence, seen: Seen) -> Any:
+    return await owner.store.ask_approvals(fence, seen, owner.turn_id, [owner.question("a")])
+
+
+async def suspend(owner: Owner, fence: Fence, seen: Seen) -> Any:
+    return await owner.store.suspend(fence, seen, owner.turn_id)
+
+
+async def resume_turn(owner: Owner, fence: Fence, seen: Seen) -> Any:
+    return await owner.store.resume_turn(fence, seen, owner.turn_id)
 
 
 async def finish_call(owner: Owner, fence: Fence, seen: Seen) -> Any:
@@ -142,6 +177,11 @@ CASES = [
     Case("append", running, append, urgent=False),
     Case("retry_model", running, retry_model, urgent=True),
     Case("start_call", batch_open, start_call, urgent=True),
+    Case("start_call of an approved one", approved, start_approved_call, urgent=True),
+    Case("ask_approvals", batch_open, ask_approvals, urgent=True),
+    Case("suspend", asked, suspend, urgent=True),
+    Case("suspend again", suspended, suspend, urgent=True),
+    Case("resume_turn", suspended, resume_turn, urgent=True),
     Case("finish_call", call_started, finish_call, urgent=False),
     Case("cross_boundary", steer_waits, cross_boundary, urgent=True),
     Case("commit", running, commit, urgent=True),
@@ -153,6 +193,9 @@ CASES = [
     Case("release", idle, release, urgent=False),
     Case("release_for_drain", call_started, drain, urgent=False),
 ]
+
+HARMLESS = (confirm, ask_approvals, resume_turn)
+"""Said a second time they answer that it is so."""
 
 
 def succeeded(answer: Any) -> bool:
@@ -204,7 +247,7 @@ async def test_a_released_lease_writes_nothing(world: World, case: Case) -> None
 async def test_what_starts_anything_demands_that_nothing_urgent_is_unseen(world: World, case: Case) -> None:
     owner = await case.prepare(world)
     first = (await world.store.turns(owner.fence.session_id))[0]
-    if first.state in (TurnState.QUEUED, TurnState.RUNNING):
+    if first.state not in TERMINAL:
         assert await world.store.cancel(first.id, request_id="r") is not None
     before = await world.everything()
     unseen = await case.run(owner, owner.fence, owner.seen)
@@ -223,7 +266,7 @@ async def test_doing_it_a_second_time_writes_nothing(world: World, case: Case) -
     assert succeeded(await case.run(owner, owner.fence, owner.seen))
     before = await world.everything()
     again = await case.run(owner, owner.fence, owner.seen)
-    assert not succeeded(again) or again == CallStart(held=True, moved=False) or case.run is confirm
+    assert not succeeded(again) or again == CallStart(held=True, moved=False) or case.run in HARMLESS
     assert await world.everything() == before
 
 
