@@ -15,6 +15,7 @@ LOOKS = Script([Call("look", {"n": 1}), lambda scene: Say(f"re {scene.text}")])
 
 
 async def test_messages_that_come_during_a_turn_are_each_run_in_order(place_for):
+    """Fault 9: several messages came during one turn, and only the first was ever run."""
     place = place_for(Script(rules=[Rule([Call("look", {"n": 1}), Say("re 0")], when="^0$"), *_echo()]))
     place.shop.gates["look", 1] = gate = Gate()
     process = await place.process()

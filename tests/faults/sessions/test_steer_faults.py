@@ -35,6 +35,7 @@ class HeldModel(ScriptedModel):
 @pytest.mark.parametrize("size", [1, 2, 8])
 @pytest.mark.parametrize("concurrency", [1, 8])
 async def test_a_steer_never_parts_a_call_from_its_result(place_for, size, concurrency):
+    """Fault 1: a steered text was stored between a call and its result; then reloaded elsewhere, and two more turns."""
     place = place_for(
         Script(rules=[Rule([batch(size), Say("First.")], when="first|no, "), Rule([batch(2), Say("Ok.")])])
     )
@@ -63,6 +64,7 @@ async def test_a_steer_never_parts_a_call_from_its_result(place_for, size, concu
 
 @pytest.mark.parametrize("count", [1, 3, 7])
 async def test_steers_between_the_last_boundary_and_the_end_each_appear_once(place_for, count):
+    """Fault 3: an acknowledged steer vanished, or ran twice."""
     script = Script(rules=[Rule([batch(1), Say("Done.")], when="^hello"), Rule([Say("And that.")])])
     model = HeldModel(script, nth=2)
     process = await place_for(script).process(STEER, model=model)
