@@ -64,7 +64,9 @@ class FakeToolbox:
     def refuse(self, call: ToolCall) -> CallOutcome | None:
         if call.malformed is not None:
             return CallOutcome("not an object", is_error=True)
-        refusal = self.tools[call.name].refuses
+        if (tool := self.tools.get(call.name)) is None:
+            return CallOutcome("denied meanwhile", is_error=True)
+        refusal = tool.refuses
         return None if refusal is None else CallOutcome(refusal, is_error=True)
 
     async def run(self, call: ToolCall, step: int) -> CallOutcome:

@@ -262,6 +262,41 @@ async def test_a_tool_that_has_come_to_need_approval_is_asked_about_before_it_ru
     assert list(turn.log.approvals) == ["c0"]
 
 
+async def test_an_approved_call_is_written_as_started_also_where_nobody_knew_of_it_when_it_was_announced():
+    turn = turn_of(Call("look"))
+
+    def die():
+        turn.tools.tools["look"] = FakeTool(needs_approval=True)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        await turn.run(crash=at(CrashPoint.STEP_APPENDED, die))
+    await waits(turn, fresh=False)
+    turn.log.decide("c0", APPROVED)
+    await goes_on(turn)
+
+    assert not turn.log.calls[1, 0].side_effect
+    assert turn.log.started == turn.tools.ran == ["c0"]
+
+
+async def test_a_question_ends_with_the_call_that_the_rules_have_come_to_stop():
+    """A turn's limits are frozen; only a log that another version wrote can bring this about."""
+    turn = await waits(turn_of(Call("look"), Call("refund")))
+    turn.limits = replace(LIMITS, max_tool_calls=1, on_exhausted=OnExhausted.SYNTHESIZE)
+    recorded = []
+    finish = turn.log.finish_call
+
+    async def finish_call(step, result):
+        recorded.append((result.call_id, result.approval))
+        await finish(step, result)
+
+    turn.log.finish_call = finish_call
+    await goes_on(turn)
+
+    assert recorded == [("c1", ApprovalDecision.VOID)]
+    assert turn.results[1] == sentences.not_run("tool_limit")
+
+
 async def test_a_tool_that_comes_to_need_approval_while_its_batch_runs_does_not_run_unasked():
     turn = turn_of(Call("look"), Call("pay"))
 

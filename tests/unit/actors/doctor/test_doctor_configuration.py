@@ -121,6 +121,7 @@ def profile(**data: Any) -> Any:
         ({"model": "vendor/large"}, "fail", "no provider 'vendor'"),
         ({"tools_allow": ["order_lookup", "order_look"]}, "warn", "tools_allow.1: no tool is called 'order_look' here"),
         ({"tools_deny": ["refunds"]}, "warn", "did you mean refund?"),
+        ({"approvals_required": ["refund", "refnd"]}, "warn", "approvals_required.1: no tool is called 'refnd' here"),
     ],
 )
 def test_what_an_agent_names_and_is_not_here_is_told(data: dict[str, Any], level: str, says: str) -> None:
