@@ -14,6 +14,7 @@ from insika.clock import ManualClock
 from insika.storage.inspection import Contents, FileFacts, Inspection, ServerFacts
 from insika.storage.postgres import inspection as postgres
 from insika.storage.postgres.schema import migrate as migrate_postgres
+from insika.storage.rows import ApprovalDecision
 from insika.storage.sqlite import inspection as sqlite
 from insika.storage.sqlite.schema import migrate
 from tests.outbox_world import OutboxWorld
@@ -80,6 +81,49 @@ async def test_what_is_not_due_yet_and_what_is_held_are_not_overdue(world: World
     assert sessions(look(world.clock)) == (0, 0, 0, 0, 1, 2)
 
 
+async def test_a_held_turn_is_held_and_neither_overdue_nor_given_up(world: World, look: Look) -> None:
+    said = await world.say()
+    owner = await world.own(said.session_id)
+    await owner.start()
+    await world.store.set_paused("s", True)
+    world.clock.advance(LEASE_S + LATE_S + 1)
+    assert sessions(look(world.clock)) == (0, 0, 0, 0, 1, 0)
+    assert await world.store.release_for_drain(owner.fence, unknown_result="?", estimate=ESTIMATE)
+    world.clock.advance(LATE_S + 1)
+    assert sessions(look(world.clock)) == (0, 0, 0, 0, 1, 0)
+
+
+async def test_a_request_to_a_held_session_must_be_settled_in_time(world: World, look: Look) -> None:
+    said = await world.say(job_id="one")
+    await world.store.set_paused("s", True)
+    world.clock.advance(LATE_S + 1)
+    await world.store.withdraw("s", "one", request_id="r")
+    assert sessions(look(world.clock))[2:5] == (0, 0, 1)
+    world.clock.advance(LATE_S + 1)
+    assert sessions(look(world.clock))[2:5] == (1, 0, 1)
+    await world.own(said.session_id)
+    world.clock.advance(LEASE_S + LATE_S + 1)
+    assert sessions(look(world.clock))[1] == 1
+
+
+async def test_a_turn_that_waits_for_a_person_is_overdue_a_while_after_the_decision(world: World, look: Look) -> None:
+    said = await world.say()
+    owner = await world.own(said.session_id)
+    await owner.start()
+    await owner.append("a")
+    await owner.look()
+    await owner.ask("a", valid_s=1_000_000)
+    assert await owner.suspend()
+    world.clock.advance(LATE_S + 1)
+    assert sessions(look(world.clock)) == (0, 0, 0, 0, 0, 0)
+    await world.store.decide(owner.approval("a").id, ApprovalDecision.APPROVED, by="ops")
+    world.clock.advance(LATE_S)
+    assert sessions(look(world.clock)) == (0, 0, 0, 0, 0, 0)
+    world.clock.advance(1)
+    assert sessions(look(world.clock)) == (0, 0, 1, 0, 0, 0)
+    assert overdue_s(look(world.clock)) == LATE_S + 1
+
+
 async def test_an_owned_session_is_at_work_until_its_lease_is_long_over(world: World, look: Look) -> None:
     said = await world.say()
     owner = await world.own(said.session_id)
@@ -91,14 +135,15 @@ async def test_an_owned_session_is_at_work_until_its_lease_is_long_over(world: W
     assert sessions(look(world.clock)) == (0, 1, 0, 0, 0, 0)
 
 
-async def test_a_turn_that_was_handed_over_counts_from_its_start(world: World, look: Look) -> None:
-    """Nothing waits, no lease tells since when: what is known of it is when it began."""
+async def test_a_turn_that_was_handed_over_counts_from_then(world: World, look: Look) -> None:
     said = await world.say()
     owner = await world.own(said.session_id)
     await owner.start()
+    world.clock.advance(LEASE_S)
     assert await world.store.release_for_drain(owner.fence, unknown_result="?", estimate=ESTIMATE)
+    world.clock.advance(LATE_S)
     assert sessions(look(world.clock)) == (0, 0, 0, 0, 0, 0)
-    world.clock.advance(LATE_S + 1)
+    world.clock.advance(1)
     assert sessions(look(world.clock)) == (0, 0, 1, 0, 0, 0)
 
 

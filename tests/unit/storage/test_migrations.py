@@ -143,6 +143,33 @@ def test_many_that_migrate_a_new_file_at_once_apply_each_migration_once(tmp_path
         assert sorted(migration.number for migration in applied) == [1, 2]
 
 
+def test_a_file_of_before_there_were_requests_keeps_what_is_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "insika.db"
+    initial, *later = available("sqlite")
+    migrate(path, NOW, migrations=[initial])
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.executescript("""
+        INSERT INTO sessions (name, mail_seq) VALUES ('s', 4), ('t', 0);
+        INSERT INTO mailbox (session_id, position, job_id, mode, key, text, at, verdict, turn_id, cuts, debounce_ms,
+          debounce_max_ms, agent, channel, recipient, origin, customer, sent_at, ended, consumed_by) VALUES
+          (1, 1, 'j', 'steer', 'k', 'hello', 5, 'steered', 't', NULL, 6, 7, 'a', 'w', 'b', 'o', 'c', 8, NULL, NULL),
+          (1, 2, 'k', 'collect', 'k', 'x', 5, 'accepted', 't', NULL, 0, 0, 'a', NULL, NULL, 'o', NULL, NULL, 'turn', 't'),
+          (1, 3, 'r', 'cancel', NULL, '', 5, 'control', 't', 't', 0, 0, 'a', NULL, NULL, 'o', NULL, NULL, NULL, NULL),
+          (1, 4, 'q', 'cancel', NULL, '', 5, 'control', 't', 't', 0, 0, 'a', '', NULL, 'o', NULL, 1, 'control', NULL);
+    """)
+    columns = [row[1] for row in connection.execute("PRAGMA table_info(mailbox)")]
+    before = connection.execute("SELECT * FROM mailbox ORDER BY position").fetchall()
+    migrate(path, NOW)
+    assert connection.execute(f"SELECT {', '.join(columns)} FROM mailbox ORDER BY position").fetchall() == before
+    assert connection.execute("SELECT name, controls, parked_ms, parked_at FROM sessions").fetchall() == [
+        ("s", 1, 0, None),
+        ("t", 0, 0, None),
+    ]
+    assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+    connection.close()
+    assert [migration.number for migration in later] == list(range(2, len(later) + 2))
+
+
 # --- what the tables refuse, whoever asks
 
 
