@@ -66,16 +66,27 @@ class Cluster:
         self.queues = Queues(self.services.amqp, self.services.console)
         self.configure()
 
-    def configure(self, agents: Mapping[str, Mapping[str, Any]] | None = None, **channel: Any) -> None:
-        """Agents by their limits, beside those of the shop; and what else to say of the channel. Before any process
-        is started."""
+    def configure(
+        self,
+        agents: Mapping[str, Mapping[str, Any]] | None = None,
+        asks: Mapping[str, Sequence[str]] | None = None,
+        **channel: Any,
+    ) -> None:
+        """Agents by their limits, beside those of the shop, and by the tools that a person must approve; and what else
+        to say of the channel. Before any process is started."""
         profiles = self.folder / "agents"
         profiles.mkdir(exist_ok=True)
         for name, limits in {**LIMITS, **(agents or {})}.items():
-            profile = {"id": name, "model": "offline/shop", "instructions": "You keep a shop.", "limits": dict(limits)}
+            profile = self.profile(name, limits=dict(limits))
+            if asks and name in asks:
+                profile["approvals_required"] = list(asks[name])
             (profiles / f"{name}.yaml").write_text(yaml.safe_dump(profile))
         web = {"id": CHANNEL, "url": self.url, "secret": SECRET, **channel}
         (self.folder / "settings.yaml").write_text(yaml.safe_dump({"channels": [web]}))
+
+    def profile(self, name: str, **said: Any) -> dict[str, Any]:
+        """What `configure` says of an agent, and more."""
+        return {"id": name, "model": "offline/shop", "instructions": "You keep a shop.", **said}
 
     def start(
         self, role: str, name: str = "", *, composed: Mapping[str, Any] | None = None, **variables: Any
@@ -155,10 +166,12 @@ class Cluster:
     def evidence(self) -> Evidence:
         return self.tables.evidence(self.folder, self.received)
 
-    def judge(self, jobs: Sequence[Mapping[str, Any]], *, gone: int = 0, failures: Sequence[str] = ()) -> Evidence:
+    def judge(
+        self, jobs: Sequence[Mapping[str, Any]], *, gone: int = 0, failures: Sequence[str] = (), counted: int = 0
+    ) -> Evidence:
         """As `verdict.judge`, on everything there is by now."""
         evidence = self.evidence()
-        judge(evidence, jobs, gone=gone, failures=failures)
+        judge(evidence, jobs, gone=gone, failures=failures, counted=counted)
         return evidence
 
     def end(self) -> None:

@@ -44,7 +44,7 @@ SAYS: Mapping[str, str] = {
     "answered": "A: letter",
     "ended": "A: letter | fail",
     "suspended": "A: charge letter",
-    "paused": "A: letter@{gate}",
+    "paused": "A: letter@{gate} | letter",
     "paused_before": "A",
 }
 """What A has its turn do: see `tests.faults.shop`. Every `charge` needs a person's approval."""
@@ -68,10 +68,10 @@ CALLS: Mapping[str, str] = {
     "answered": "done",
     "ended": "done",
     "suspended": "done done",
-    "paused": "done",
+    "paused": "done done",
 }
 """How A's calls end when nothing comes in between."""
-CUT_CALLS: Mapping[str, str] = {"tool": "done not_run", "suspended": "not_run done"}
+CUT_CALLS: Mapping[str, str] = {"tool": "done not_run", "suspended": "not_run done", "paused": "done"}
 """How they end in a turn that is cut, where that makes a difference: what runs, runs to its end."""
 LEFT_CALLS: Mapping[str, str] = {"tool": "unknown"}
 """How the one ends that was under way in a worker that left or died, where one was."""

@@ -32,13 +32,15 @@ STATES = {"completed": "", "cancelled": "!", "failed": "-"}
 
 
 class Play:
-    """Brings cases to their moments, and on from there. `jobs`: what was said so far."""
+    """Brings cases to their moments, and on from there. `jobs`: what was said so far. `counted`: how often an operator
+    decided, held or let go on."""
 
     def __init__(self, cluster, operator):
         self._cluster = cluster
         self._control = operator.control
         self._gates = cluster.gates
         self.jobs = []
+        self.counted = 0
 
     async def comes_to_its_moment(self, cases):
         await self._say(cases, "A")
@@ -47,29 +49,28 @@ class Play:
         paused = [case for case in cases if case.moment in PAUSED]
         for case in paused:
             assert await self._control.pause(case.name)
+        self.counted += len(paused)
         self._open(paused)
         await self._seen("is asked", [case for case in cases if case.moment == "model"], self._asking)
         await self._seen("let go", [case for case in cases if case.moment in UNOWNED], self._let_go)
 
     async def goes_on(self, cases):
         """Whoever has them, or finds them."""
-        for case in cases:
-            if case.moment in PAUSED:
-                assert await self._control.resume(case.name)
+        await self._resume(cases)
         for approval in self._undecided(cases):
             await self._control.decide(approval, ApprovalDecision.APPROVED, by="ana")
+            self.counted += 1
         self._open(cases)
 
     async def say_more(self, cases):
         await self._say(cases, "BC")
 
-    async def taken_up(self, cases):
-        """By an owner that is held before it has looked."""
+    async def say_more_and_hold(self, cases):
+        """Until every one of them has an owner, that is held before it does anything about it."""
         for moment in UNOWNED:
             self._gates.open(TAKING_UP.format(moment))
-        for case in cases:
-            if case.moment in PAUSED:
-                assert await self._control.resume(case.name)
+        await self.say_more(cases)
+        await self._resume(cases)
         await self._held([case for case in cases if case.moment in UNOWNED], "load")
         await self._held([case for case in cases if case.moment == "model" and case.cut])
         for moment in UNOWNED:
@@ -94,6 +95,12 @@ class Play:
         await self._cluster.publish(*jobs)
         counted = "SELECT count(*) FROM mailbox WHERE verdict <> 'control'"
         await until(lambda: self._cluster.tables.value(counted) == len(self.jobs), "all to be accepted")
+
+    async def _resume(self, cases):
+        for case in cases:
+            if case.moment in PAUSED:
+                assert await self._control.resume(case.name)
+                self.counted += 1
 
     async def _held(self, cases, operation=""):
         def held(case):
@@ -202,9 +209,8 @@ async def events_of_sessions(cluster):
 
 
 async def test_every_mode_at_every_moment_in_every_workers_hands(cluster):
-    cluster.configure(
-        {mode: {"queue_mode": mode, "debounce_ms": DEBOUNCE_MS if mode in DEBOUNCED else 0} for mode in MODES}
-    )
+    agents = {mode: {"queue_mode": mode, "debounce_ms": DEBOUNCE_MS if mode in DEBOUNCED else 0} for mode in MODES}
+    cluster.configure(agents, asks={mode: [ASKED_FOR] for mode in MODES})
     cluster.variables |= {"INSIKA_LEASE_S": str(LEASE_S), "INSIKA_DRAIN_S": str(DRAIN_S)}
     killed, same, other = (cases(fate) for fate in ("killed", "same", "other"))
     doomed = cluster.start("worker", "doomed", composed=HOLDING)
@@ -213,8 +219,7 @@ async def test_every_mode_at_every_moment_in_every_workers_hands(cluster):
     async with operator(cluster.services) as somebody:
         play = Play(cluster, somebody)
         await play.comes_to_its_moment(killed)
-        await play.say_more(killed)
-        await play.taken_up(killed)
+        await play.say_more_and_hold(killed)
         await doomed.dies()
         leaver = cluster.start("worker", "leaver", composed=HOLDING)
         await play.goes_on(killed)
@@ -229,11 +234,11 @@ async def test_every_mode_at_every_moment_in_every_workers_hands(cluster):
         await play.goes_on(other)
         await play.come_to_rest(other)
     await cluster.settles(len(play.jobs))
-    evidence = cluster.judge(play.jobs, gone=GONE, failures=["A"])
-    assert [completed_by(worker) for worker in (doomed, leaver, heir)] == [set(), names(*killed, *same), names(*other)]
-    found, told = outcomes(evidence), await events_of_sessions(cluster)
+    found, told = outcomes(cluster.evidence()), await events_of_sessions(cluster)
     wrong = [line for case in (*killed, *same, *other) for line in differences(case, found[case.name], told[case.name])]
     assert not wrong, "\n".join([MATRIX, *wrong])
+    assert [completed_by(worker) for worker in (doomed, leaver, heir)] == [set(), names(*killed, *same), names(*other)]
+    cluster.judge(play.jobs, gone=GONE, failures=["A"], counted=play.counted)
 
 
 def names(*cases):

@@ -93,6 +93,32 @@ async def test_without_redis_a_renewal_tells_it_while_the_model_talks_and_a_tool
     assert not cluster.received
 
 
+async def test_a_held_turn_obeys_a_cancel_and_what_waits_behind_it_waits_on(cluster):
+    _, _, worker = await cluster.run("ingress", "outbox", "worker")
+    behind = job("cleo", "cleo-2", "U: letter", queue_mode="followup")
+    await cluster.publish(IN_A_TOOL)
+    await cluster.begun("letter")
+    await cluster.publish(behind)
+    await until(lambda: len(cluster.turns("cleo")) == 2, "the other message to be accepted")
+    assert (await asyncio.to_thread(cluster.insika, "sessions", "pause", "cleo")).returncode == 0
+    cluster.gates.open("tool")
+    await until(lambda: cluster.session("cleo")["lease_id"] is None, "the turn to be held")
+    assert [turn["state"] for turn in cluster.turns("cleo")] == ["running", "queued"]
+    assert calls(cluster) == [("letter", "done"), ("letter", "done")]
+    said = await asyncio.to_thread(cluster.insika, "turns", "cancel", cluster.turns("cleo")[0]["id"])
+    assert said.returncode == 0, said.stderr
+    await cut(cluster, "cleo")
+    await until(lambda: cluster.session("cleo")["lease_id"] is None, "its owner to let go")
+    assert [turn["state"] for turn in cluster.turns("cleo")] == ["cancelled", "queued"]
+    assert (await asyncio.to_thread(cluster.insika, "sessions", "resume", "cleo")).returncode == 0
+    await cluster.settles(3)  # one of them is the cancel
+    cluster.judge([IN_A_TOOL, behind], gone=1, counted=2)  # its owner left it at a boundary
+    assert [turn["state"] for turn in cluster.turns("cleo")] == ["cancelled", "completed"]
+    assert [received.payload["content"] for received in cluster.received] == ["Done: T, U"]
+    assert [event.type for event in await cluster.events("turn_held")] == ["turn_held"]
+    assert worker.runs
+
+
 def errors(cluster):
     """By session: the error of each turn."""
     statement = "SELECT s.name, t.error FROM turns AS t JOIN sessions AS s ON s.id = t.session_id ORDER BY t.number"
