@@ -153,7 +153,7 @@ def test_a_file_of_before_there_were_requests_keeps_what_is_in_it(tmp_path: Path
         INSERT INTO mailbox (session_id, position, job_id, mode, key, text, at, verdict, turn_id, cuts, debounce_ms,
           debounce_max_ms, agent, channel, recipient, origin, customer, sent_at, ended, consumed_by) VALUES
           (1, 1, 'j', 'steer', 'k', 'hello', 5, 'steered', 't', NULL, 6, 7, 'a', 'w', 'b', 'o', 'c', 8, NULL, NULL),
-          (1, 2, 'k', 'collect', 'k', 'x', 5, 'accepted', 't', NULL, 0, 0, 'a', NULL, NULL, 'o', NULL, NULL, 'turn', 't'),
+          (1, 2, 'k', 'collect', '', 'x', 5, 'merged', 't', NULL, 0, 0, 'a', NULL, NULL, 'o', NULL, 1, 'turn', 't'),
           (1, 3, 'r', 'cancel', NULL, '', 5, 'control', 't', 't', 0, 0, 'a', NULL, NULL, 'o', NULL, NULL, NULL, NULL),
           (1, 4, 'q', 'cancel', NULL, '', 5, 'control', 't', 't', 0, 0, 'a', '', NULL, 'o', NULL, 1, 'control', NULL);
     """)
