@@ -4,7 +4,6 @@ of a failed turn."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import click
 
@@ -12,9 +11,8 @@ from actors.cli import json_views
 from actors.cli.approvals import print_approvals
 from actors.cli.conversation import told_by_turn
 from actors.cli.lazy import Group
-from actors.cli.options import LISTED_AT_MOST, json_option, limit_option, tenant_option, wait_option
+from actors.cli.options import json_option, limit_option, tenant_option, wait_option
 from actors.cli.output import (
-    moment,
     on_one_line,
     one_line,
     print_fields,
@@ -22,44 +20,18 @@ from actors.cli.output import (
     print_json,
     print_rich,
     print_table,
-    short_id,
 )
 from actors.cli.refusals import no_session
 from actors.cli.retry import Retried, retry_turn
 from actors.cli.running import open_desk, open_door, open_store, run
+from actors.cli.session_reading import due, read_session
 from actors.cli.verdicts import print_handed_in
 from actors.cli.whereabouts import Whereabouts
 from actors.cli.withdrawing import TakenBack, print_taken_back, take_back
 from insika.clock import SystemClock
-from insika.storage.port import ReadStore
-from insika.storage.rows import ApprovalSummary, LogEntry, Mail, SessionRow, SessionSummary, TurnRow, TurnState, Verdict
+from insika.storage.rows import Mail, SessionRow, SessionSummary, TurnState, Verdict
 
 NAME = click.argument("name", metavar="SESSION")
-
-
-@dataclass(frozen=True, slots=True)
-class Conversation:
-    """One session, and all there is of it. `approvals`: those that wait for a person."""
-
-    row: SessionRow
-    turns: Sequence[TurnRow]
-    mail: Sequence[Mail]
-    messages: Sequence[LogEntry]
-    approvals: Sequence[ApprovalSummary]
-
-    @property
-    def turn(self) -> TurnRow | None:
-        """The one that runs, or waits for a person."""
-        return next((turn for turn in self.turns if turn.id == self.row.turn_id), None)
-
-    @property
-    def state(self) -> str:
-        """For programs: what the session is doing, in one word."""
-        if self.row.paused:
-            return "held"
-        if self.turn is not None:
-            return str(self.turn.state)
-        return "queued" if self.row.waiting else "idle"
 
 
 @click.group(cls=Group)
@@ -115,12 +87,12 @@ def show(name: str, tenant: str, as_json: bool) -> None:
     \b
     Example:  insika sessions show ana
     """
-    found, now = run(_session(name, tenant)), SystemClock().now()
+    found, now = run(read_session(name, tenant)), SystemClock().now()
     if as_json:
         print_json(
             {
                 **json_views.session_row_json(found.row, found.turns, now),
-                "state": found.state,
+                "state": found.doing,
                 "turns": [json_views.turn_json(row) for row in found.turns],
                 "mail": [json_views.mail_json(row) for row in found.mail],
                 "messages": [json_views.message_json(entry) for entry in found.messages],
@@ -132,7 +104,7 @@ def show(name: str, tenant: str, as_json: bool) -> None:
         {
             "session": found.row.name,
             "tenant": found.row.tenant or None,
-            "state": _stands(found),
+            "state": found.stands,
             "waiting": str(found.row.waiting),
             "due": due(found.row),
         }
@@ -229,30 +201,11 @@ def _print_held(session: SessionRow, *, as_json: bool) -> None:
         click.echo(f"{'paused' if session.paused else 'resumed'}  {on_one_line(session.name)}")
 
 
-def due(row: SessionSummary | SessionRow) -> str:
-    return "held" if row.paused else moment(row.due_at)
-
-
 def _doing(row: SessionSummary) -> str:
     doing = row.turn_state or ("waiting" if row.waiting else "idle")
     if row.turn_state is TurnState.WAITING:
         doing = "waits for a person"
     return f"{doing}, paused" if row.paused else doing
-
-
-def _stands(found: Conversation) -> str:
-    """What the session is doing, in a person's words."""
-    turn, row = found.turn, found.row
-    if row.paused:
-        if turn is None:
-            return "held: no turn begins"
-        if row.lease_id is not None:
-            return f"held: turn {short_id(turn.id)} goes on to its next boundary"
-        return f"held: turn {short_id(turn.id)} has stopped at a boundary"
-    if turn is not None:
-        waits = turn.state is TurnState.WAITING
-        return f"turn {short_id(turn.id)} {'waits for a person' if waits else 'runs'}"
-    return "waits for a turn to begin" if row.waiting else "idle"
 
 
 def _text(row: Mail) -> str:
@@ -263,27 +216,6 @@ def _text(row: Mail) -> str:
 async def _sessions(limit: int, tenant: str | None) -> Sequence[SessionSummary]:
     async with open_store() as store:
         return await store.sessions(limit, tenant=tenant)
-
-
-async def _session(name: str, tenant: str) -> Conversation:
-    async with open_store() as store:
-        session = await store.session(name, tenant=tenant)
-        if session is None:
-            raise no_session(name, tenant)
-        return Conversation(
-            session,
-            await store.turns(session.id),
-            await store.mail(session.id),
-            await store.messages(session.id),
-            await _open_approvals(store, session),
-        )
-
-
-async def _open_approvals(store: ReadStore, session: SessionRow) -> Sequence[ApprovalSummary]:
-    if session.turn_id is None:
-        return ()
-    waiting = await store.approvals(LISTED_AT_MOST, open_only=True)
-    return [each for each in waiting if each.approval.session_id == session.id]
 
 
 async def _hold(name: str, tenant: str, *, paused: bool) -> SessionRow:
