@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from actors.cli.options import LISTED_AT_MOST
 from actors.cli.output import moment, short_id
+from actors.cli.refusals import no_session
 from actors.cli.running import open_store
 from insika.storage.port import ReadStore
 from insika.storage.rows import ApprovalSummary, LogEntry, Mail, SessionRow, SessionSummary, TurnRow, TurnState
