@@ -8,7 +8,7 @@ is dropped and nothing overtakes.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ import structlog
 import uuid_utils
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
+from actors.agents import Agent
 from actors.configuration import Configuration
 from actors.wakes import Signals, Wakes
 from insika.agents.precedence import job_queue_mode
@@ -42,6 +43,18 @@ class Kept:
 
     number: int
     error: InvalidJob
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A job that was read, and what the store is asked for it. Its id stays the same however often it is asked."""
+
+    job: TurnJob
+    accept: AcceptJob
+
+    def anew(self) -> AcceptJob:
+        # Ids of turns begin with the time, so that the rows of new turns lie beside one another in every index.
+        return self.accept.tried_anew(str(uuid_utils.uuid7()))
 
 
 class Ingress:
@@ -71,13 +84,37 @@ class Ingress:
         knows, and the same job should be sent again with the same id."""
         try:
             job = parse_job(raw)
-            accept = await self._request(job, raw, message_id)
+            asked = Asked(job, await self._request(job, raw, message_id))
         except InvalidJob as error:
             return await self.keep(raw, error, message_id=message_id, source=source)
-        # Ids of turns begin with the time, so that the rows of new turns lie beside one another in every index.
-        accepted = await _patiently(lambda: self._store.accept(accept.tried_anew(str(uuid_utils.uuid7()))))
+        return await self.accept(asked)
+
+    def read(self, raw: bytes, *, message_id: str | None = None) -> Asked | None:
+        """What to ask for a job, where all that it names is known here. None: `take` has more to do for it."""
+        try:
+            job = parse_job(raw)
+        except InvalidJob:
+            return None
+        agent = self._configuration.agents.current(job.agent)
+        if agent is None or (job.channel is not None and self._configuration.settings().channel(job.channel) is None):
+            return None
+        return Asked(job, self._accepting(job, raw, message_id, agent))
+
+    async def accept(self, asked: Asked) -> Accepted:
+        """Accept one job that was read. Raises as `take` does."""
+        return self._told(asked, await _patiently(lambda: self._store.accept(asked.anew())))
+
+    async def accept_all(self, asked: Sequence[Asked]) -> None:
+        """Accept jobs in this order, as one. Raises what the store raises, at once: then nobody knows what became of
+        any of them, and each is to be accepted again by itself."""
+        accepted = await self._store.accept_all([each.anew() for each in asked])
+        for one, verdict in zip(asked, accepted, strict=True):
+            self._told(one, verdict)
+
+    def _told(self, asked: Asked, accepted: Accepted) -> Accepted:
+        """Tell whom it concerns."""
         self._crash(CrashPoint.ACCEPTED)
-        self._tell(job, accepted)
+        self._tell(asked.job, accepted)
         if _wants_an_owner(accepted):
             self._wakes.session(accepted.session_id)
         if accepted.verdict is Verdict.INTERRUPTING:
@@ -94,6 +131,9 @@ class Ingress:
             raise UnknownAgent(f"agent: there is no agent {job.agent!r}; apply its profile first", field="agent")
         if job.channel is not None and not await self._has_channel(job.channel):
             raise InvalidJob(f"channel: there is no channel {job.channel!r} in the settings", field="channel")
+        return self._accepting(job, raw, message_id, agent)
+
+    def _accepting(self, job: TurnJob, raw: bytes, message_id: str | None, agent: Agent) -> AcceptJob:
         limits = self._configuration.limits(agent)
         return AcceptJob(
             tenant=job.tenant,

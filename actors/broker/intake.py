@@ -7,7 +7,8 @@ When it raises HandBack, the message goes back to its place. There is no third w
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from itertools import takewhile
 from typing import TypeVar
 
 import structlog
@@ -16,7 +17,7 @@ from actors.broker.handing_back import HandBack
 from actors.broker.messages import Delivery, job_body
 from actors.broker.outage import Outage
 from actors.broker.topology import TURNS
-from actors.ingress import Ingress
+from actors.ingress import Asked, Ingress
 from insika.errors import InvalidJob
 from insika.jobs import session_named
 from insika.storage.port import IntakeStore, StoreUnavailable
@@ -37,18 +38,21 @@ class Intake:
         self.outage = outage
 
     async def take_all(self, deliveries: Sequence[Delivery]) -> frozenset[int]:
-        """Take jobs that came in this order. Those of one session are taken one after the other, and none after one
-        that has to go back; those of different sessions at once, since nothing orders them. Answers the places of
-        those that are dealt with; the others go back."""
+        """Take jobs that came in this order: as many as can be in one go, and the others so that those of one session
+        are taken one after the other, and none after one that has to go back; those of different sessions at once,
+        since nothing orders them. Answers the places of those that are dealt with; the others go back."""
+        asked = [self._read(delivery) for delivery in deliveries]
         by_session: dict[object, list[int]] = {}
         for place, delivery in enumerate(deliveries):
-            by_session.setdefault(session_named(job_body(delivery.body)) or place, []).append(place)
-        dealt: set[int] = set()
+            by_session.setdefault(_session(delivery, asked[place]) or place, []).append(place)
+        dealt = await self._take_together(asked, by_session.values())
 
         async def in_order(places: Sequence[int]) -> None:
             for place in places:
+                if place in dealt:
+                    continue
                 try:
-                    await self.take(deliveries[place])
+                    await self.take(deliveries[place], asked[place])
                 except HandBack:
                     return
                 except Exception:
@@ -59,10 +63,33 @@ class Intake:
         await asyncio.gather(*(in_order(places) for places in by_session.values()))
         return frozenset(dealt)
 
-    async def take(self, delivery: Delivery) -> None:
-        """Have the job accepted, or kept aside with the reason. Raises HandBack."""
+    def _read(self, delivery: Delivery) -> Asked | None:
+        """None: something has to be found out about it first, or it cannot be read."""
         try:
-            await self._accept(delivery)
+            return self._ingress.read(job_body(delivery.body), message_id=delivery.message_id)
+        except Exception:
+            return None  # `take` meets it again, and says what it is
+
+    async def _take_together(self, asked: Sequence[Asked | None], sessions: Iterable[Sequence[int]]) -> set[int]:
+        """The places of those that were accepted: all that can be, in each session up to the first that cannot, or
+        none. What kept them from it may be about one alone, or about a session that is locked for long: each then finds
+        out for itself."""
+        places = sorted(place for session in sessions for place in takewhile(lambda place: asked[place], session))
+        if len(places) < 2:
+            return set()
+        try:
+            await self._ingress.accept_all([one for place in places if (one := asked[place]) is not None])
+        except Exception as error:
+            _log.info("jobs not accepted together; one by one", count=len(places), reason=type(error).__name__)
+            return set()
+        self.outage.answered()
+        return set(places)
+
+    async def take(self, delivery: Delivery, asked: Asked | None = None) -> None:
+        """Have the job accepted, or kept aside with the reason. `asked`: what was made of it before, where it was read
+        already. Raises HandBack."""
+        try:
+            await self._accept(delivery, asked)
         except StoreUnavailable as error:
             raise self._hand_back() from error
         except Exception as error:
@@ -103,7 +130,10 @@ class Intake:
         await self._or_hand_back(lambda: self._keep(delivery.body, delivery.message_id, why, DEAD_LETTER))
         self.outage.answered()
 
-    async def _accept(self, delivery: Delivery) -> None:
+    async def _accept(self, delivery: Delivery, asked: Asked | None = None) -> None:
+        if asked is not None:
+            await self._ingress.accept(asked)
+            return
         await self._ingress.take(job_body(delivery.body), message_id=delivery.message_id, source=AMQP)
 
     async def _keep(self, body: bytes, message_id: str | None, why: str, source: str) -> int:
@@ -119,3 +149,9 @@ class Intake:
     def _hand_back(self) -> HandBack:
         self.outage.began()
         return HandBack("the store does not answer")
+
+
+def _session(delivery: Delivery, asked: Asked | None) -> tuple[str, str] | None:
+    if asked is not None:
+        return asked.job.tenant, asked.job.session
+    return session_named(job_body(delivery.body))

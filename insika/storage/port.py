@@ -87,6 +87,11 @@ class IntakeStore(Protocol):
         kept in rejected_jobs; it takes no position and does not use up its id."""
         ...
 
+    async def accept_all(self, jobs: Sequence[AcceptJob]) -> Sequence[Accepted]:
+        """The same as `accept` of each, in this order, for less. Where it raises nobody knows what became of any of
+        them; each may then be asked about by itself, under its own id."""
+        ...
+
     async def cancel(self, turn_id: str, *, request_id: str) -> Accepted | None:
         """A control message aimed at one turn, queued or running. None: there is no such turn, or it has ended."""
         ...

@@ -21,7 +21,7 @@ from insika import AsyncProducer
 TURNS = 1_000
 STEERS = 100
 WINDOW_S = 2.0
-METERED = 5
+METERED = 9
 RUNNING = "SELECT count(*) FROM turns WHERE state = 'running'"
 
 

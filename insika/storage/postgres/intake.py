@@ -6,7 +6,8 @@ is asked about again, in a second statement that sees what the first one may hav
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from insika.storage.json_text import to_json
@@ -45,6 +46,18 @@ async def accept(pool: Pool, job: AcceptJob) -> Accepted:
         if (refused := await _refuse(pool, job, session_id, waiting, full=verdict is not None)) is not None:
             return refused
     raise StoreUnavailable("others were first each time; try again")
+
+
+async def accept_all(pool: Pool, jobs: Sequence[AcceptJob]) -> tuple[Accepted, ...]:
+    """Those of one session one after the other; the first of each session in one statement, then the second of each."""
+    answers: dict[int, Accepted] = {}
+    for places in _rounds(jobs):
+        if len(places) > 1:
+            answers |= await _placed(pool, jobs, places)
+        for place in places:
+            if place not in answers:
+                answers[place] = await accept(pool, jobs[place])
+    return tuple(answers[place] for place in range(len(jobs)))
 
 
 async def cancel(pool: Pool, turn_id: str, request_id: str) -> Accepted | None:
@@ -114,7 +127,42 @@ async def _known_request(pool: Pool, session_id: int, request_id: str, *, aim: s
     return None if row is None else int(row[0])
 
 
+def _rounds(jobs: Sequence[AcceptJob]) -> list[list[int]]:
+    """The places of the jobs, in as many lists as one session has jobs: none has a session twice."""
+    rounds: list[list[int]] = []
+    before = Counter[tuple[str, str]]()
+    for place, job in enumerate(jobs):
+        session = (job.tenant, job.session)
+        if before[session] == len(rounds):
+            rounds.append([])
+        rounds[before[session]].append(place)
+        before[session] += 1
+    return rounds
+
+
+async def _placed(pool: Pool, jobs: Sequence[AcceptJob], places: Sequence[int]) -> dict[int, Accepted]:
+    """Of those that got their place at once."""
+    asked = [_listed(place, jobs[place]) for place in places]
+    rows = await pool.rows(sql("intake/accept_all"), {"jobs": to_json(asked)})
+    return {
+        place: Accepted(Verdict(verdict), session_id, turn_id, position)
+        for place, session_id, verdict, turn_id, position in rows
+    }
+
+
+def _listed(place: int, job: AcceptJob) -> dict[str, Any]:
+    """As `_asked`, for a list in JSON, where two names mean something else."""
+    values = _values(job)
+    values["asked"], values["new_turn"] = values.pop("mode"), values.pop("turn_id")
+    return {**values, "place": place, "sent_at": None if job.sent_at is None else job.sent_at.isoformat()}
+
+
 def _asked(job: AcceptJob) -> dict[str, Any]:
+    values = _values(job)
+    return {**values, "first_vars": to_json(values["first_vars"]), "set_vars": to_json(values["set_vars"])}
+
+
+def _values(job: AcceptJob) -> dict[str, Any]:
     """What to clear is told apart from what to set: None inside a value stays, None as a value clears."""
     updates = {name: value for name, value in job.var_updates.items() if value is not None}
     first = {name: value for name, value in {**job.session_vars, **job.var_updates}.items() if value is not None}
@@ -137,9 +185,9 @@ def _asked(job: AcceptJob) -> dict[str, Any]:
         "debounce_ms": job.debounce_ms,
         "debounce_max_ms": job.debounce_max_ms,
         "mailbox_max": job.mailbox_max,
-        "first_vars": to_json(first),
+        "first_vars": first,
         "new_vars": bool(job.var_updates),
-        "set_vars": to_json(updates),
+        "set_vars": updates,
         "cleared_vars": [name for name, value in job.var_updates.items() if value is None],
     }
 

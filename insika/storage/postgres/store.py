@@ -49,6 +49,9 @@ class PostgresStore:
     async def accept(self, job: ops.AcceptJob) -> rows.Accepted:
         return await intake.accept(self.database, job)
 
+    async def accept_all(self, jobs: Sequence[ops.AcceptJob]) -> Sequence[rows.Accepted]:
+        return await intake.accept_all(self.database, jobs)
+
     async def cancel(self, turn_id: str, *, request_id: str) -> rows.Accepted | None:
         return await intake.cancel(self.database, turn_id, request_id)
 

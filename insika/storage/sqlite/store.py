@@ -43,6 +43,9 @@ class SqliteStore:
     async def accept(self, job: ops.AcceptJob) -> rows.Accepted:
         return await self.database.write(lambda connection: intake.accept(connection, job))
 
+    async def accept_all(self, jobs: Sequence[ops.AcceptJob]) -> Sequence[rows.Accepted]:
+        return await self.database.write(lambda connection: tuple(intake.accept(connection, job) for job in jobs))
+
     async def cancel(self, turn_id: str, *, request_id: str) -> rows.Accepted | None:
         return await self.database.write(lambda connection: control.cancel(connection, turn_id, request_id))
 

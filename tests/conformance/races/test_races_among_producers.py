@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import nullcontext
+
+import pytest
+
+from insika.storage.port import StoreRefused
 from insika.storage.rows import TurnState, Verdict
 from tests.race_world import Altered, Race, naive, variants
 from tests.store_world import job
 
+LOCK = "SELECT FROM sessions WHERE id = {} FOR NO KEY UPDATE"
 IDS_AS_THEY_WERE = naive(
     "intake/accept",
     ("AS due\nFROM aimed", "AS due\nFROM aimed WHERE NOT EXISTS (SELECT FROM job_ids WHERE job_id = %(job_id)s)"),
@@ -102,3 +109,45 @@ async def test_one_cancel_twice_at_once_is_one_cancel(race: Race) -> None:
     assert again is not None
     assert (first.verdict, again.verdict, again.position) == (Verdict.CONTROL, Verdict.DUPLICATE, first.position)
     assert (await race.world.session()).mail_seq == 2
+
+
+# --- many jobs in one statement
+
+
+@variants(naive("intake/accept_all", (" FOR NO KEY UPDATE", "")))
+async def test_jobs_accepted_together_take_their_places_behind_what_is_being_accepted(
+    race: Race, statement: Altered, lost: bool
+) -> None:
+    await race.world.say("zero")
+    asked = race.store(statement).accept_all([job("two"), job("three", session="other")])
+    with pytest.raises(StoreRefused) if lost else nullcontext():  # two messages cannot have one place
+        _, together = await race.overlap(lambda held: held.store.accept(job("one")), asked)
+        assert [it.position for it in together] == [3, 1]
+
+
+@variants(naive("intake/accept_all", ("ORDER BY s.id FOR", "ORDER BY s.id DESC FOR")))
+async def test_jobs_accepted_together_lock_their_sessions_by_id(race: Race, statement: Altered, lost: bool) -> None:
+    """Whoever has the first one and goes on to the second is not in the way, and nobody in theirs."""
+    ids = [(await race.world.say("zero", session=name)).session_id for name in ("a", "b")]
+    async with race.holding() as held:
+        await held.run(LOCK.format(ids[0]))
+        together = asyncio.ensure_future(race.store(statement).accept_all([job(session="b"), job(session="a")]))
+        assert await race.waits(together)
+        locking = asyncio.ensure_future(held.run(LOCK.format(ids[1])))
+        assert await race.waits(locking, others=1) is lost
+        await asyncio.wait({locking})
+        await held.let_go()
+        deadlocked = [
+            it for it in await asyncio.gather(together, locking, return_exceptions=True) if isinstance(it, Exception)
+        ]
+        assert bool(deadlocked) is lost
+
+
+async def test_of_two_that_make_the_same_sessions_each_makes_some_and_none_waits_for_ever(race: Race) -> None:
+    first, second = await race.overlap(
+        lambda held: held.store.accept_all([job(session="b"), job(session="a")]),
+        race.store().accept_all([job(session="a"), job(session="c"), job(session="b")]),
+    )
+    assert [it.position for it in first] == [1, 1]
+    assert [it.position for it in second] == [2, 1, 2]
+    assert {it.verdict for it in (*first, *second)} == {Verdict.ACCEPTED}

@@ -10,6 +10,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,11 @@ class DeadlyStore:
         if job.text == self._deadly:
             os._exit(137)
         return await self._store.accept(job)
+
+    async def accept_all(self, jobs: Sequence[AcceptJob]) -> Any:
+        if any(job.text == self._deadly for job in jobs):
+            os._exit(137)
+        return await self._store.accept_all(jobs)
 
 
 async def serve(url: str, queue_type: str, database: str, deadly: str) -> None:

@@ -239,3 +239,53 @@ async def test_rubbish_among_jobs_is_kept_and_holds_up_nobody(desk: Desk) -> Non
     assert {kept.raw for kept in await desk.kept()} == {b"\xff", b'{"session": 1}'}
     await desk.process.idle()
     assert await desk.process.said("a") == ["1", "2"]
+
+
+def asked_of(desk: Desk) -> list[str]:
+    """What the door asks the store from now on."""
+    asked: list[str] = []
+
+    async def hook(at: str, operation: str) -> None:
+        if at == "before":
+            asked.append(operation)
+
+    desk.process.store.hook = hook
+    return asked
+
+
+async def test_jobs_that_came_together_are_asked_about_together(desk: Desk) -> None:
+    asked = asked_of(desk)
+    assert await desk.intake.take_all([job_of("a", "1"), job_of("b", "1"), job_of("a", "2")]) == {0, 1, 2}
+    assert [it for it in asked if it.startswith("accept")] == ["accept_all"]
+    await desk.process.idle()
+    assert await desk.process.said("a") == ["1", "2"]
+    assert await desk.process.said("b") == ["1"]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("error", [unavailable, lambda: StoreRefused("a constraint")], ids=["away", "a defect"])
+async def test_what_could_not_be_accepted_together_is_accepted_one_by_one_and_once(
+    desk: Desk, when: str, error: Callable[[], Exception]
+) -> None:
+    """Also what has no id but the one that was made for it here."""
+    desk.without("accept_all", error=error, when=when)
+    nameless = Delivery(json.dumps({**JOB, "session": "a", "text": "nameless"}).encode())
+    assert await desk.intake.take_all([job_of("a", "1"), nameless, job_of("b", "1")]) == {0, 1, 2}
+    assert desk.gate.is_open
+    assert await desk.kept() == []
+    await desk.process.sweep()
+    await desk.process.idle()
+    assert await desk.process.said("a") == ["1", "nameless"]
+    assert await desk.process.said("b") == ["1"]
+
+
+async def test_a_job_that_something_must_be_found_out_about_is_not_overtaken(desk: Desk) -> None:
+    batch = [job_of("a", "1"), job_of("a", "2"), job_of("b", "1"), job_of("c", "1"), job_of("a", "3")]
+    read = desk.process.ingress.read
+    unread = batch[1].body
+    desk.process.ingress.read = lambda raw, **how: None if raw == unread else read(raw, **how)  # type: ignore[method-assign]
+    asked = asked_of(desk)
+    assert await desk.intake.take_all(batch) == {0, 1, 2, 3, 4}
+    assert [it for it in asked if it.startswith("accept")] == ["accept_all", "accept", "accept"]
+    row = await desk.process.row("a")
+    assert [each.text for each in await desk.process.store.real.mail(row.id)] == ["1", "2", "3"]
