@@ -25,7 +25,6 @@ from insika.storage.operations import (
     EndTurn,
     ModelCallKey,
     NewDelivery,
-    Seen,
 )
 from insika.storage.rows import Committed, Loaded, Mail, TurnState, Verdict
 from insika.turn.log import Answer, Failure, Superseded
@@ -90,15 +89,12 @@ class OwnedTurnLog:
         self._held = (await self._look()).session.paused
 
     async def cut_meanwhile(self) -> bool:
-        """While the model talks: is this turn cut? What is urgent and does not cut it need not be looked at again."""
+        """While the model talks: is this turn cut? Nothing that was seen here counts as looked at: the loop goes on."""
         loaded = await self._store.load(self._lease.fence, log_after=NOTHING_OF_THE_LOG)
         if loaded is None:
             return True
         cuts = cuts_of(loaded.mail, self._turn_id)
-        if cuts and await self._mailroom.refuse_cuts(loaded, cuts, self._steers):
-            return True
-        self._seen = Seen(self._seen.mail, max(self._seen.urgent, loaded.session.urgent_seq))
-        return False
+        return bool(cuts and await self._mailroom.refuse_cuts(loaded, cuts, self._steers))
 
     async def retry_model(self, call: ModelCallKey, estimate: Usage) -> None:
         _must(await self._store.retry_model(self._lease.fence, self._seen, self._turn_id, call, estimate=estimate))

@@ -237,3 +237,26 @@ async def test_ten_holds_count_no_death_and_make_no_suspect(place_for):
     assert len(process.model.requests) == 11
     assert len(place.shop.ran) == 10
     assert (await process.turn(accepted.turn_id)).attempt == 11
+
+
+async def test_a_hold_that_comes_while_a_batch_still_runs_that_will_wait_for_a_person(place_for):
+    place = place_for(LONG)
+    place.shop.gates["look", 2] = gate = Gate()
+    process = await place.process(profile(approvals_required=["pay"]))
+    accepted = await process.send("long")
+    await gate.reached()
+    await process.control.pause("s")
+    gate.open()
+    await process.idle()
+    assert (await process.row()).lease_id is None
+    assert await process.sweep() == 0
+
+    await process.control.resume("s")
+    await process.idle()
+    assert (await process.turn(accepted.turn_id)).state is TurnState.WAITING
+    await process.approve()
+    await process.idle()
+    assert await process.answers() == ["Done."]
+    assert len(process.events.of("approval_requested")) == 1
+    place.shop.once_each("pay", "look")
+    assert place.shop.count("look") == 2
