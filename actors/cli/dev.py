@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from actors.cli.approvals import decider
 from actors.cli.chat.lines import is_input
 from actors.cli.chat.screen import screen_and_lines
 from actors.cli.chat.talk import SESSION_MAX, Talk
@@ -17,10 +18,12 @@ from actors.cli.refusals import NotFound
 from actors.cli.running import environment_here, leave_nothing_running, run
 from actors.cli.stopping import stop_on_signals
 from actors.configuration import Configuration
+from actors.control import Control
 from actors.embedded import Embedded
 from actors.environment import Environment
 from actors.parts import Parts
 from actors.samples.demo_agent import DEMO, demo_profile
+from insika.clock import SystemClock
 from insika.ports import ModelRequest
 from insika.providers.offline import NOTICE, at_once
 from insika.storage.port import ConfigurationStore
@@ -80,7 +83,8 @@ async def _chat(
     if typing:
         click.echo("Write a message, or /help. /quit leaves.\n")
     with screen_and_lines() as (screen, read):
-        talk = Talk(insika.ingress, insika.store, screen, chosen)
+        control = Control(insika.store, insika.bus, insika.bus, insika.events, SystemClock())
+        talk = Talk(insika.ingress, control, insika.store, screen, chosen, decider())
         await talk.enter(session)
         await _unless(stop, talk.typed(read) if typing else talk.piped(read))
     if insika.runtime.busy:

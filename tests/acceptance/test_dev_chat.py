@@ -186,3 +186,36 @@ def test_two_processes_on_one_file_answer_everything_once(shop: Folder) -> None:
 
 def state(shop: Folder, turn_id: str) -> str:
     return str(shop.must("turns", "show", turn_id, "--json").json["state"])
+
+
+CAREFUL = "id: shop\nmodel: offline/demo\napprovals_required: [refund]\n"
+
+
+def test_a_call_that_waits_for_a_person_is_decided_in_the_chat(shop: Folder) -> None:
+    shop.must("migrate")
+    shop.must("agents", "apply", str(shop.write("shop.yaml", CAREFUL)))
+    done = shop.insika("dev", input="refund order 1234\ny\nrefund order 1235\nno\nyes\n")
+    assert done.code == 0, done
+    assert 'May refund {"order_id": "1234"} run? Write y or n, within 59 min' in done.out
+    assert "[approved: refund]\nshop: " in done.out
+    assert "[rejected: refund]\n" in done.out
+    rows = shop.must("approvals", "list", "--all", "--json").json
+    assert [(row["arguments"]["order_id"], row["decision"]) for row in rows] == [
+        ("1235", "rejected"),
+        ("1234", "approved"),
+    ]
+    said = [
+        row["content"] for row in shop.must("sessions", "show", "dev", "--json").json["messages"] if row["position"]
+    ]
+    assert said[-1] == "yes", "with nothing to decide it is a message like any other"
+
+
+def test_a_chat_ends_while_a_call_waits_and_another_decides_about_it(shop: Folder) -> None:
+    shop.must("migrate")
+    shop.must("agents", "apply", str(shop.write("shop.yaml", CAREFUL)))
+    assert shop.insika("dev", input="refund order 1234\nwhere is order 1235?\n").code == 0
+    (row,) = shop.must("approvals", "list", "--json").json
+    shop.must("approvals", "approve", row["approval_id"])
+    done = shop.insika("dev", input="\n")
+    assert done.code == 0, done
+    assert done.out.index("1234") < done.out.index("Order 1235")

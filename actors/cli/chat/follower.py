@@ -9,17 +9,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from insika.storage.port import ReadStore
-from insika.storage.rows import TERMINAL, Accepted, LogEntry, TurnRow, TurnState, Verdict
+from insika.storage.rows import (
+    TERMINAL,
+    Accepted,
+    ApprovalSummary,
+    LogEntry,
+    SessionRow,
+    TurnRow,
+    TurnState,
+    Verdict,
+)
+
+ASKED_AT_MOST = 1_000
+"""Open questions of all sessions together, the oldest first, among which this one's are looked for."""
 
 NEVER_BEGUN = (TurnState.CANCELLED, TurnState.REFUSED)
 
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What is new. Everything that a turn said stands in `entries` by the time it is in `ended`."""
+    """What is new. Everything that a turn said stands in `entries` by the time it is in `ended`. `asked`: calls about
+    which a person is asked now."""
 
     entries: Sequence[LogEntry]
     ended: Sequence[TurnRow]
+    asked: Sequence[ApprovalSummary] = ()
 
 
 class Follower:
@@ -34,7 +48,11 @@ class Follower:
         self._heard: set[int] = set()
         self._awaited: dict[int, Accepted] = {}
         self._busy = False
+        self._told_of: set[str] = set()
         self.paused = False
+        self.questions: Sequence[ApprovalSummary] = ()
+        """The calls that waited for a person at the last look, the oldest first; only once their turn waits for
+        nothing else."""
 
     @property
     def seen(self) -> int:
@@ -43,7 +61,10 @@ class Follower:
 
     @property
     def quiet(self) -> bool:
-        """At the last look nothing ran, nothing waited, and all that was awaited had come."""
+        """At the last look nothing ran, nothing waited, and all that was awaited had come; or all of it waits for a
+        person."""
+        if self.questions and not any(each.verdict is Verdict.INTERRUPTING for each in self._awaited.values()):
+            return True
         return not (self._busy or self._open or self._awaited)
 
     async def begin(self) -> None:
@@ -52,12 +73,17 @@ class Follower:
         if session is not None:
             self._seq = session.log_seq
         await self.look()
+        self._told_of.clear()  # what is asked now is news, too
 
     def expect(self, accepted: Accepted) -> None:
         """This message is on its way: until it has been heard of, the session is not quiet."""
         position = accepted.position
         if position is not None and position not in self._heard and accepted.verdict is not Verdict.DUPLICATE:
             self._awaited[position] = accepted
+
+    def decided(self, approval_id: str) -> None:
+        """Somebody has said a word on this question: it is no longer asked."""
+        self.questions = [each for each in self.questions if each.approval.id != approval_id]
 
     async def look(self) -> News:
         """Raises StoreUnavailable."""
@@ -79,7 +105,18 @@ class Follower:
                 self._awaited.pop(entry.position, None)
         for turn in ended:
             self._open.discard(turn.id)
-        return News(entries, ended)
+        return News(entries, ended, await self._asked(session))
+
+    async def _asked(self, session: SessionRow) -> Sequence[ApprovalSummary]:
+        turn = await self._store.turn(session.turn_id) if session.turn_id is not None else None
+        if turn is None or turn.state is not TurnState.WAITING:
+            self.questions = ()
+            return ()
+        waiting = await self._store.approvals(ASKED_AT_MOST, open_only=True)
+        self.questions = [each for each in waiting if each.approval.turn_id == turn.id]
+        new = [each for each in self.questions if each.approval.id not in self._told_of]
+        self._told_of.update(each.approval.id for each in new)
+        return new
 
     async def _ended(self, running: str | None) -> list[TurnRow]:
         ended = []

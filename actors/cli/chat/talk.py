@@ -16,29 +16,44 @@ from rich.text import Text
 from actors.cli.chat.follower import Follower
 from actors.cli.chat.lines import ReadLine, next_line
 from actors.cli.chat.screen import Screen
-from actors.cli.chat.view import RECEIPTS, ended, note, said
+from actors.cli.chat.view import RECEIPTS, asks, decided, ended, note, said
 from actors.cli.output import on_one_line, printable
+from actors.control import Control
 from actors.ingress import Ingress, Kept
+from insika.clock import SystemClock
 from insika.errors import InsikaError
 from insika.storage.port import ReadStore, StoreUnavailable
-from insika.storage.rows import Accepted, TurnState, Verdict
+from insika.storage.rows import Accepted, ApprovalDecision, ApprovalSummary, TurnState, Verdict
 
 LOOK_S = 0.05
 """Between two looks into the store."""
 SESSION_MAX = 256
+YES_OR_NO = {
+    "y": ApprovalDecision.APPROVED,
+    "yes": ApprovalDecision.APPROVED,
+    "n": ApprovalDecision.REJECTED,
+    "no": ApprovalDecision.REJECTED,
+}
+"""What decides about the oldest call that waits, as long as one does; at any other time it is said to the agent."""
 
 HELP = """\
   Write a message and press enter. While the agent works you may go on writing.
+  y, n            let a call run that waits for you, or not
   /session NAME   talk in another conversation
   /help           this text
   /quit           leave (so does Ctrl-D); what is under way is finished first, or later"""
 
 
 class Talk:
-    """One agent, one session at a time. `failures` counts the messages that got no answer."""
+    """One agent, one session at a time. `failures` counts the messages that got no answer; `decider` is who decides
+    about calls that wait for a person."""
 
-    def __init__(self, ingress: Ingress, store: ReadStore, screen: Screen, agent: str) -> None:
+    def __init__(  # noqa: PLR0917 - the two doors, the store, and for whom
+        self, ingress: Ingress, control: Control, store: ReadStore, screen: Screen, agent: str, decider: str
+    ) -> None:
         self._ingress = ingress
+        self._control = control
+        self._decider = decider
         self._store = store
         self._screen = screen
         self._agent = agent
@@ -79,6 +94,10 @@ class Talk:
         """False: the person wants to leave."""
         if not line.strip():
             return True
+        word = line.strip().lower()
+        if word in YES_OR_NO and self._follower.questions:
+            await self._decide(self._follower.questions[0], YES_OR_NO[word])
+            return True
         if not line.startswith("/"):
             await self._say(line)
             return True
@@ -111,6 +130,16 @@ class Talk:
             self._fail(f"The message was rejected: {answer.reason}")
         else:
             self._taken(answer, was_busy)
+
+    async def _decide(self, question: ApprovalSummary, decision: ApprovalDecision) -> None:
+        try:
+            made = await self._control.decide(question.approval.id, decision, by=self._decider)
+        except StoreUnavailable as error:
+            self._fail(f"The decision may not have been taken: {error.message}")
+            return
+        if made is not None:
+            self._follower.decided(made.approval.id)
+            self._screen.show(decided(made))
 
     def _taken(self, accepted: Accepted, was_busy: bool) -> None:
         if accepted.position is not None:
@@ -154,6 +183,9 @@ class Talk:
             for line in ended(turn, follower.name, answered=self._answered):
                 self._screen.show(line)
             self._answered.discard(turn.id)
+        for question in news.asked:
+            for line in asks(question, SystemClock().now()):
+                self._screen.show(line)
 
     def _fail(self, why: str) -> None:
         self.failures += 1

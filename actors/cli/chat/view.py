@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from datetime import datetime
 
 from rich.text import Text
 
+from actors.cli.approval_words import asked_about, expires_in, why_not
 from actors.cli.json_views import speaker
 from actors.cli.output import on_one_line, one_line, printable
-from insika.storage.rows import LogEntry, TurnRow, TurnState, Verdict
+from insika.storage.rows import ApprovalSummary, Decided, LogEntry, TurnRow, TurnState, Verdict
 from insika.turn.sentences import MARK
 
 _RESULT_WIDTH = 160
@@ -25,6 +27,21 @@ RECEIPTS: Mapping[Verdict, str] = {
 def note(text: str) -> Text:
     """Something the chat itself has to say."""
     return Text(f"[{text}]", style="dim")
+
+
+def asks(question: ApprovalSummary, now: datetime) -> list[Text]:
+    """A call that waits for a person, and how to decide about it."""
+    id_, left = question.approval.id, expires_in(question, now)
+    return [
+        Text(f"May {asked_about(question)} run? Write y or n, within {left}.", style="bold yellow"),
+        note(f"or from elsewhere: insika approvals show {id_}"),
+    ]
+
+
+def decided(decision: Decided) -> Text:
+    if not decision.won:
+        return note(on_one_line(why_not(decision.approval)))
+    return note(f"{decision.approval.decision}: {on_one_line(decision.approval.tool)}")
 
 
 def said(entry: LogEntry, agent: str, mine: Mapping[int, Verdict]) -> list[Text]:

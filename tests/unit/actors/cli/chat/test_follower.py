@@ -10,10 +10,10 @@ import pytest
 from actors.cli.chat.follower import Follower
 from insika.clock import ManualClock
 from insika.storage.operations import SettleMail
-from insika.storage.rows import Ended, TurnState
+from insika.storage.rows import ApprovalDecision, Ended, TurnState
 from insika.storage.sqlite.schema import migrate
 from insika.storage.sqlite.store import SqliteStore
-from tests.store_world import Rows, World, done
+from tests.store_world import Owner, Rows, World, done
 
 
 @pytest.fixture
@@ -159,3 +159,67 @@ async def test_a_hold_is_seen(world: World) -> None:
     await world.store.set_paused("s", True)
     await follower.look()
     assert (follower.paused, follower.quiet) == (True, False)
+
+
+async def asking(world: World, *call_ids: str) -> Owner:
+    """The owner of a turn that waits for a person about these calls."""
+    accepted = await world.say("hello")
+    owner = await world.own(accepted.session_id)
+    await owner.start()
+    await owner.append(*call_ids)
+    assert await owner.ask(*call_ids)
+    assert await owner.suspend()
+    return owner
+
+
+async def test_a_turn_that_waits_for_a_person_asks_once_and_is_quiet(world: World) -> None:
+    follower = await following(world)
+    owner = await asking(world, "c1", "c2")
+    looks = [await follower.look() for _ in range(2)]
+    assert [[each.approval.call_id for each in look.asked] for look in looks] == [["c1", "c2"], []]
+    assert [each.approval.call_id for each in follower.questions] == ["c1", "c2"]
+    assert follower.quiet
+    first = owner.approval("c1").id
+    await world.store.decide(first, ApprovalDecision.APPROVED, by="ann")
+    follower.decided(first)
+    assert [each.approval.call_id for each in follower.questions] == ["c2"]
+    assert (await follower.look()).asked == []
+    assert [each.approval.call_id for each in follower.questions] == ["c2"]
+
+
+async def test_once_all_is_decided_the_turn_is_waited_for(world: World) -> None:
+    follower = await following(world)
+    owner = await asking(world, "c1")
+    await follower.look()
+    await world.store.decide(owner.approval("c1").id, ApprovalDecision.REJECTED, by="ann")
+    assert (await follower.look()).asked == []
+    assert (follower.questions, follower.quiet) == ([], False)
+
+
+async def test_a_question_that_stands_already_is_news_to_who_comes(world: World) -> None:
+    await asking(world, "c1")
+    follower = await following(world)
+    assert [each.approval.call_id for each in (await follower.look()).asked] == ["c1"]
+
+
+async def test_nobody_is_asked_while_other_calls_of_the_turn_run(world: World) -> None:
+    follower = await following(world)
+    accepted = await world.say("hello")
+    owner = await world.own(accepted.session_id)
+    await owner.start()
+    await owner.append("c1")
+    assert await owner.ask("c1")
+    assert (await follower.look()).asked == ()
+    assert not follower.quiet
+
+
+async def test_a_message_that_waits_behind_a_question_is_quiet_and_an_interrupt_is_not(world: World) -> None:
+    follower = await following(world)
+    await asking(world, "c1")
+    await follower.look()
+    follower.expect(await world.say("and then"))
+    await follower.look()
+    assert follower.quiet
+    follower.expect(await world.say("stop", mode="interrupt"))
+    await follower.look()
+    assert not follower.quiet
