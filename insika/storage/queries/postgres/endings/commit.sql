@@ -37,6 +37,10 @@ settled AS (
       IS NOT DISTINCT FROM (%(call_step)s::integer, %(call_attempt)s::integer, %(call_purpose)s::text))
     AND CASE WHEN cost.named THEN m.state <> 'measured' ELSE m.state = 'open' END
 ),
+voided AS (
+  UPDATE approvals AS a SET decision = 'void', decided_at = insika_now()
+  FROM fence WHERE a.turn_id = %(turn_id)s AND a.decision IS NULL
+),
 completed AS (
   UPDATE turns SET
     state = 'completed', outcome = %(outcome)s, synthesized = %(synthesized)s, route = %(route)s,

@@ -10,7 +10,7 @@ WITH taken AS (
     nudged_at   = NULL,
     nudges      = 0,
     deaths      = deaths + coalesce(lease_id <> %(lease_id)s, false)::int,
-    parked_ms   = parked_ms + greatest(0, coalesce(extract(epoch FROM insika_now() - parked_at) * 1000, 0)::bigint),
+    parked_ms   = parked_ms + greatest(0, floor(extract(epoch FROM insika_now() - parked_at) * 1000))::bigint,
     parked_at   = NULL
   WHERE id = %(session_id)s AND (NOT paused OR controls > 0 OR lease_id = %(lease_id)s) AND due_at <= insika_now()
     AND (lease_id IS NULL OR lease_id = %(lease_id)s OR (%(take_expired)s AND lease_until < insika_now()))
