@@ -246,5 +246,21 @@ async def test_a_cancel_of_a_queued_turn_does_not_cost_the_running_one_its_answe
     await nothing_is_left(process)
 
 
+async def test_twenty_messages_are_taken_back_by_one_owner(place_for):
+    """Each is a write of its own that changes neither the log nor the count of the mail, and none of them is in vain."""
+    process = await place_for(LONG).process()
+    process.deaf = True
+    for number in range(20):
+        await process.send(f"text {number}", id=f"text-{number}")
+        await process.withdraw(f"text-{number}")
+    process.deaf = False
+    await process.sweep()
+    await process.idle()
+
+    assert set((await ended(process)).values()) == {Ended.WITHDRAWN}
+    assert process.store.operations.count("claim") == 1
+    await nothing_is_left(process)
+
+
 async def _nothing(when: str, operation: str) -> None:
     return None
