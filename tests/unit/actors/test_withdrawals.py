@@ -247,7 +247,7 @@ async def test_a_cancel_of_a_queued_turn_does_not_cost_the_running_one_its_answe
 
 
 async def test_twenty_messages_are_taken_back_by_one_owner(place_for):
-    """Each is a write of its own that changes neither the log nor the count of the mail, and none of them is in vain."""
+    """Each is a write of its own that changes neither the log nor the mail counted, and none of them is in vain."""
     process = await place_for(LONG).process()
     process.deaf = True
     for number in range(20):
