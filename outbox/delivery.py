@@ -32,6 +32,8 @@ GRACE_S = CONNECT_S + 10.0
 does not begin: it could outlive the claim, and then an operator might have been told already."""
 
 _SETTLE_TRIES = 30
+_SETTLE_PAUSE_S = 0.1
+"""Before the second; those after it grow."""
 
 _log = structlog.get_logger("insika.outbox")
 
@@ -144,21 +146,31 @@ class Deliverer:
 
     async def _settle(self, delivery: ClaimedDelivery, decision: Decision) -> None:
         """Until it is written or the tries are used up: then the claim runs out, and the row becomes uncertain."""
+        written: bool
+        try:
+            written = await self._store.settle(delivery.id, delivery.claim, decision)
+        except StoreUnavailable:
+            _log.warning("store_away", doing="settle", attempt=1)
+            written = await self._settle_again(delivery, decision)
+        self._crash(CrashPoint.DELIVERY_SETTLED)
+        self._tell(delivery, decision, written=written)
+
+    async def _settle_again(self, delivery: ClaimedDelivery, decision: Decision) -> bool:
         tries = AsyncRetrying(
             retry=retry_if_exception_type(StoreUnavailable),
             wait=wait_exponential_jitter(multiplier=0.1, max=5, jitter=0.1),
-            stop=stop_after_attempt(_SETTLE_TRIES),
+            stop=stop_after_attempt(_SETTLE_TRIES - 1),
             sleep=self._sleep,
             before_sleep=_store_away,
             reraise=True,
         )
         written: bool
+        await self._sleep(_SETTLE_PAUSE_S)
         try:
             written = await tries(self._store.settle, delivery.id, delivery.claim, decision)
         except StoreUnavailable:
             written = False
-        self._crash(CrashPoint.DELIVERY_SETTLED)
-        self._tell(delivery, decision, written=written)
+        return written
 
     async def _settle_once(self, delivery: ClaimedDelivery, result: AttemptResult) -> None:
         """In a hurry, because the process is on its way out: one try, and a second cancellation does not undo it."""
@@ -185,4 +197,4 @@ class Deliverer:
 
 
 def _store_away(state: RetryCallState) -> None:
-    _log.warning("store_away", doing="settle", attempt=state.attempt_number)
+    _log.warning("store_away", doing="settle", attempt=state.attempt_number + 1)  # the first is not tenacity's

@@ -6,6 +6,7 @@ Hints only hasten it: it looks by itself whenever something is due, so that none
 from __future__ import annotations
 
 import asyncio
+import time
 
 from actors.broker.consuming import Consuming
 from actors.broker.gate import Gate
@@ -15,6 +16,8 @@ from actors.parts import Parts
 from actors.processes.ground import prepared
 from actors.processes.refreshing import keep_fresh
 from actors.processes.running import CONSUMER_STOP_S, until_stopped
+
+HINTS_REST_S = 0.005
 
 
 async def run_outbox(environment: Environment, parts: Parts, stop: asyncio.Event) -> None:
@@ -28,8 +31,9 @@ async def run_outbox(environment: Environment, parts: Parts, stop: asyncio.Event
         )
 
         def deliver() -> None:
-            """On the consumer's thread."""
+            """On the consumer's thread, which then rests: hints that come meanwhile are one."""
             loop.call_soon_threadsafe(deliveries.ring)
+            time.sleep(HINTS_REST_S)
 
         consuming = Consuming.of_deliveries(ground.amqp_url, environment.queue_type, deliver, Gate())
         async with deliveries:

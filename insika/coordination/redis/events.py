@@ -21,6 +21,9 @@ from insika.coordination.redis.stored import AT_ONCE, StoredEvents
 from insika.coordination.redis.writer import EventWriter
 from insika.events import Event
 
+REST_S = 0.01
+"""Between two batches of events: a busy process sends a hundred a second, and whoever watches cannot tell."""
+
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
@@ -38,7 +41,7 @@ class RedisEventStream:
     def __init__(self, client: Redis, key: str, health: RedisHealth, bounds: Bounds) -> None:
         self._stored = StoredEvents(client, key, bounds.kept)
         self._writer = EventWriter(self._stored, bounds.waiting)
-        self.sender = Sender(Line("events out", health), self._send)
+        self.sender = Sender(Line("events out", health), self._send, REST_S)
         self.reader = EventReader(
             self._stored, Line("events in", health), Line("events again", Untold()), bounds.window
         )

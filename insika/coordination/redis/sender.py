@@ -1,4 +1,8 @@
-"""Sends in the background what others have put down, a batch at a time: whoever puts something down never waits."""
+"""Sends in the background what others have put down, a batch at a time: whoever puts something down never waits.
+
+Between two batches it may rest, so that a busy process does not make a round trip of every few events: the first one
+goes out at once all the same.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,19 @@ from insika.coordination.redis.line import Line
 
 class Sender:
     """`send` sends one batch and answers whether more is waiting. Where it raises, it is called again, and must offer
-    the same batch."""
+    the same batch. `rest_s`: seconds between two batches, at the least; 0 for none."""
 
-    def __init__(self, line: Line, send: Callable[[], Awaitable[bool]]) -> None:
+    def __init__(
+        self,
+        line: Line,
+        send: Callable[[], Awaitable[bool]],
+        rest_s: float = 0.0,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
         self._line = line
         self._send = send
+        self._rest_s = rest_s
+        self._sleep = sleep
         self._rung = asyncio.Event()
         self._ending = False
 
@@ -35,3 +47,5 @@ class Sender:
             ended = self._ending
             while await self._line.insist(self._send):
                 pass
+            if self._rest_s and not ended:
+                await self._sleep(self._rest_s)

@@ -166,8 +166,10 @@ def _telling(hear: Callable[[psycopg.Error | None], None]) -> type[AsyncConnecti
 
 
 async def _execute(connection: AsyncConnection[Row], statement: str, params: Params) -> list[Row]:
-    cursor = await connection.execute(statement, params)
-    return await cursor.fetchall() if cursor.description is not None else []
+    cursor = connection.cursor()
+    await cursor.execute(statement, params)
+    result = cursor.pgresult  # to ask for the description would be to make one, of every column
+    return await cursor.fetchall() if result is not None and result.nfields else []
 
 
 async def _configure(connection: AsyncConnection[Row]) -> None:

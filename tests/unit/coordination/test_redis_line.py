@@ -96,3 +96,31 @@ async def test_a_sender_that_ends_before_it_began_sends_what_waits():
     async with asyncio.timeout(PATIENCE_S):
         await running
     assert sent == ["all"]
+
+
+async def test_a_sender_rests_after_a_batch_and_then_sends_all_that_came_meanwhile_as_one():
+    waiting, sent, rests = ["first"], list[list[str]](), list[float]()
+    rested = asyncio.Event()
+
+    async def send() -> bool:
+        sent.append(list(waiting))
+        waiting.clear()
+        return False
+
+    async def sleep(seconds: float) -> None:
+        rests.append(seconds)
+        if len(rests) == 1:
+            for more in ("second", "third"):
+                waiting.append(more)
+                sender.ring()
+        else:
+            rested.set()
+
+    sender = Sender(Line("events out", Told()), send, 0.5, sleep)
+    running = asyncio.create_task(sender.run())
+    sender.ring()
+    async with asyncio.timeout(PATIENCE_S):
+        await rested.wait()
+    assert (sent, rests) == ([["first"], ["second", "third"]], [0.5, 0.5])
+    sender.end()
+    await running
