@@ -114,6 +114,10 @@ class Held:
     async def let_go(self) -> None:
         await self._connection.commit()
 
+    async def take_back(self) -> None:
+        """As if nothing had been done."""
+        await self._connection.rollback()
+
 
 class Race:
     """`world` is for what happens before and after."""
@@ -128,8 +132,8 @@ class Race:
         self._pools.append(pool)
         return pool
 
-    def store(self, altered: Altered = AS_IT_IS) -> PostgresStore:
-        return PostgresStore(self.pool(altered), self.url, LEASE_S)
+    def store(self, altered: Altered = AS_IT_IS, options: str = "") -> PostgresStore:
+        return PostgresStore(self.pool(altered, options), self.url, LEASE_S)
 
     def outbox(self, altered: Altered = AS_IT_IS) -> PostgresOutboxStore:
         return PostgresOutboxStore(self.pool(altered))
