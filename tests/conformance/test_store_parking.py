@@ -151,6 +151,21 @@ async def test_a_turn_is_not_suspended_while_one_of_its_calls_runs(world: World)
     assert await owner.suspend(), "results of the others are kept, and nothing runs any more"
 
 
+async def test_an_approval_left_open_by_a_batch_that_is_closed_suspends_nothing(world: World) -> None:
+    owner = await asked_about(world, "a")
+    assert await owner.cross(NOT_RUN) is not None
+    before = await world.everything()
+    assert not await owner.suspend()
+    assert await world.everything() == before
+
+
+async def test_having_seen_the_mail_is_not_having_looked_at_what_is_urgent(world: World) -> None:
+    owner = await asked_about(world, "a")
+    await world.say("stop", mode="interrupt")
+    seen = replace(owner.seen, mail=(await world.session()).mail_seq)
+    assert not await world.store.suspend(owner.fence, seen, owner.turn_id)
+
+
 async def test_another_turn_is_not_suspended(world: World) -> None:
     owner = await asked_about(world, "a")
     before = await world.everything()
