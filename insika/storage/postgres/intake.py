@@ -6,6 +6,7 @@ is asked about again, in a second statement that sees what the first one may hav
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -54,9 +55,9 @@ async def accept_all(pool: Pool, jobs: Sequence[AcceptJob]) -> tuple[Accepted, .
     for places in _rounds(jobs):
         if len(places) > 1:
             answers |= await _placed(pool, jobs, places)
-        for place in places:
-            if place not in answers:
-                answers[place] = await accept(pool, jobs[place])
+        left = [place for place in places if place not in answers]
+        alone = await asyncio.gather(*(accept(pool, jobs[place]) for place in left))
+        answers |= zip(left, alone, strict=True)
     return tuple(answers[place] for place in range(len(jobs)))
 
 

@@ -1,25 +1,24 @@
--- What `accept` does, for jobs of as many sessions: none may be named twice. Sessions are locked in the order of their
--- ids, and made in that of their names. A job for which no place comes back is one that `accept` has more to say about.
+-- What `accept` does, for jobs of as many sessions: none may be named twice. It waits for nobody who has one of the
+-- sessions, since it would hold the others meanwhile. A job that gets no place here is one for `accept`.
 WITH job AS MATERIALIZED (
-  SELECT * FROM json_to_recordset(%(jobs)s::json) AS j (
+  SELECT j.*, (SELECT s.id FROM sessions AS s WHERE s.tenant = j.tenant AND s.name = j.session) AS id
+  FROM json_to_recordset(%(jobs)s::json) AS j (
     place int, tenant text, session text, job_id text, digest text, new_turn text, text text, agent text, key text,
     asked text, default_mode text, channel text, recipient text, origin text, customer text, sent_at timestamptz,
     debounce_ms bigint, debounce_max_ms bigint, mailbox_max bigint, first_vars jsonb, new_vars bool, set_vars jsonb,
     cleared_vars text[])
 ), held AS MATERIALIZED (
-  SELECT s.id, s.tenant, s.name, s.mail_seq, s.waiting, s.turn_id, s.turn_key, s.merge_turn, s.merge_key, s.vars
-  FROM sessions AS s
-  WHERE s.id = ANY (ARRAY(
-    SELECT (SELECT id FROM sessions AS met WHERE met.tenant = job.tenant AND met.name = job.session) FROM job))
-  ORDER BY s.id FOR NO KEY UPDATE
+  SELECT s.id, s.mail_seq, s.waiting, s.turn_id, s.turn_key, s.merge_turn, s.merge_key, s.vars FROM sessions AS s
+  WHERE s.id = ANY (ARRAY(SELECT id FROM job)) ORDER BY s.id FOR NO KEY UPDATE SKIP LOCKED
 ), asked AS MATERIALIZED (
-  SELECT job.*, held.id, held.turn_id, held.turn_key, held.merge_turn, held.merge_key, insika_now() AS now,
+  SELECT job.*, held.turn_id, held.turn_key, held.merge_turn, held.merge_key, insika_now() AS now,
          coalesce(held.mail_seq, 0) AS mail_seq, coalesce(held.waiting, 0) AS waiting, v.vars,
          CASE WHEN origin <> 'customer' THEN 'followup'
               ELSE coalesce(asked, nullif(v.vars ->> 'queue_mode', ''), default_mode) END AS mode
-  FROM job LEFT JOIN held ON held.tenant = job.tenant AND held.name = job.session
-  CROSS JOIN LATERAL (SELECT CASE WHEN held.id IS NULL THEN first_vars
+  FROM job LEFT JOIN held USING (id)
+  CROSS JOIN LATERAL (SELECT CASE WHEN id IS NULL THEN first_vars
                                   ELSE (held.vars || set_vars) - cleared_vars END AS vars) AS v
+  WHERE id IS NULL OR held.mail_seq IS NOT NULL
 ), decided AS MATERIALIZED (
   SELECT *, mode = 'collect' OR (mode = 'steer' AND debounce_ms > 0) AS collects,
          CASE WHEN waiting >= mailbox_max THEN 'rejected'
