@@ -16,7 +16,7 @@ from insika.storage.postgres import mapping
 from insika.storage.postgres.connection import Bounds, parameters, read_time
 from insika.storage.postgres.errors import as_store_error
 from insika.storage.postgres.queries import sql
-from insika.storage.rows import CallState, TurnState, Verdict
+from insika.storage.rows import ApprovalDecision, CallState, TurnState, Verdict
 
 URL = "postgresql://me:hush@db.example:5433/insika"
 BOUNDS = Bounds.within(15)
@@ -151,47 +151,33 @@ def test_what_every_turn_runs_is_short_enough_for_the_driver_to_remember(name: s
 
 def test_what_was_loaded_as_one_text_is_read_as_rows() -> None:
     at = "2030-01-01T00:00:00+00:00"
-    session = [1, "", "s", 2, "lease", at, "-infinity", False, 3, 0, 4, 1, 1, "t", "k", None, None, 0, 0, {"n": 1}]
-    mail = [
-        3,
-        "j",
-        "steer",
-        "k",
-        "hello",
-        at,
-        "steered",
-        "t",
-        None,
-        0,
-        0,
-        "a",
-        None,
-        None,
-        "customer",
-        None,
-        None,
-        None,
-    ]
+    session = [1, "", "s", 2, "lease", at, "-infinity", False, 3, 0, 4, 1, 1, "t", "k", None, None, 0, 0, {"n": 1}, 9]
+    job = [3, "j", "steer", "k", "hello", at, "steered", "t", None, 0, 0, "a", None, None, "customer", None, None, None]
+    mail = [*job, None]
     turn = ["t", 1, 1, "running", None, 1, "a", None, None, "customer", "r", {"x": 1}, False, None, {}, None, 1, at, at]
     call = [1, 0, "c", "look_up", {"b": 1, "a": 2}, True, "started", None, False, False]
     spent = ["t", 1, 1, "answer", "offline/demo", "open", 0, 0, 0, 0]
     said = [4, "t", 2, 1, "assistant", "", [{"id": "c", "name": "look_up", "arguments": {"b": 1}}], None, False, None]
-    text = json.dumps([at, session, [mail], [*turn, None], [call], [spent], [said]])
+    asked = ["id", "t", 1, "c", "look_up", "h", at, at, "approved", "ops", "", at]
+    text = json.dumps([at, session, [mail], [*turn, None], [call], [spent], [said], [asked]])
     loaded = mapping.loaded(json.loads(text))
     now = datetime(2030, 1, 1, tzinfo=UTC)
     assert (loaded.now, loaded.session.lease_until, loaded.session.due_at) == (now, now, DUE_NOW)
-    assert (loaded.session.mail_seq, loaded.session.vars) == (3, {"n": 1})
+    assert (loaded.session.mail_seq, loaded.session.vars, loaded.session.parked_ms) == (3, {"n": 1}, 9)
     assert (loaded.mail[0].verdict, loaded.mail[0].at) == (Verdict.STEERED, now)
     assert loaded.turn is not None
     assert (loaded.turn.state, loaded.turn.started_at, loaded.turn.ended_at) == (TurnState.RUNNING, now, None)
     assert (loaded.calls[0].state, list(loaded.calls[0].arguments)) == (CallState.STARTED, ["b", "a"])
     assert loaded.model_calls[0].state == "open"
     assert loaded.log[0].message.tool_calls[0].arguments == {"b": 1}
+    (approval,) = loaded.approvals
+    assert (approval.decision, approval.expires_at, approval.reason) == (ApprovalDecision.APPROVED, now, "")
 
 
 def test_lists_of_nothing_are_loaded_as_nothing() -> None:
     at = "2030-01-01T00:00:00+00:00"
-    session = [1, "", "s", 2, "lease", at, "infinity", False, 0, 0, 0, 0, 0, None, None, None, None, 0, 0, {}]
-    loaded = mapping.loaded([at, session, None, None, None, None, None])
+    session = [1, "", "s", 2, "lease", at, "infinity", False, 0, 0, 0, 0, 0, None, None, None, None, 0, 0, {}, 0]
+    loaded = mapping.loaded([at, session, None, None, None, None, None, None])
     assert (loaded.mail, loaded.turn, loaded.calls, loaded.model_calls, loaded.log) == ((), None, (), (), ())
+    assert loaded.approvals == ()
     assert loaded.session.due_at == NEVER
