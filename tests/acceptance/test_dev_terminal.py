@@ -104,3 +104,22 @@ def test_a_signal_while_somebody_types_gives_the_terminal_back(terminal: Termina
     assert terminal.wait() == 0
     assert terminal.as_it_was()
     assert "Traceback" not in terminal.shown
+
+
+def test_a_person_at_the_terminal_decides_about_a_call(tmp_path: Path) -> None:
+    with folder(tmp_path) as shop:
+        shop.must("migrate")
+        careful = "id: shop\nmodel: offline/demo\napprovals_required: [refund]\n"
+        shop.must("agents", "apply", str(shop.write("shop.yaml", careful)))
+        made = Terminal(shop, "dev")
+        try:
+            made.until("session dev, new")
+            made.type("refund order 1234\n")
+            made.until(r'May refund \{"order_id": "1234"\} run\? Write y or n')
+            made.type("y\n")
+            made.until("approved: refund")
+            made.until("I have refunded")
+            made.type("/quit\n")
+            assert made.wait() == 0
+        finally:
+            made.end()
