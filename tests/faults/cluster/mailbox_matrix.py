@@ -21,6 +21,7 @@ tool               aa A B C        am A BC         ss A+BC         ai A! B C
 boundary           aa A B C        am A BC         ss A+BC         ai A! B C
 answered           aa A B C        am A BC         ss A ~BC        ai A! B C
 ended              aa A- B C       am A- BC        am A- BC        aa A- B C
+asking             aa A B C        am A BC         ss A+BC         ai A! B C
 suspended          aa A B C        am A BC         ss A+BC         ai A! B C
 paused             aa A B C        am A BC         ss A+BC         ai A! B C
 paused_before      aa A B C        mm ABC          mm ABC          aa A B C
@@ -43,6 +44,7 @@ SAYS: Mapping[str, str] = {
     "boundary": "A: letter",
     "answered": "A: letter",
     "ended": "A: letter | fail",
+    "asking": "A: charge letter",
     "suspended": "A: charge letter",
     "paused": "A: letter@{gate} | letter",
     "paused_before": "A",
@@ -53,6 +55,7 @@ HELD_AT: Mapping[str, str] = {
     "model": "end",
     "boundary": "cross_boundary",
     "answered": "commit",
+    "asking": "suspend",
     "ended": "release",
     "paused_before": "start",
 }
@@ -61,17 +64,26 @@ is held only comes to its end when it is cut."""
 UNOWNED = ("suspended", "paused", "paused_before")
 """At these moments nobody owns the session. A worker is killed while it takes the session up again."""
 
+APPROVED = ("asking", "suspended")
+"""At these moments somebody was asked, and approves once B and C were accepted."""
+
 CALLS: Mapping[str, str] = {
     "model": "done",
     "tool": "done done",
     "boundary": "done",
     "answered": "done",
     "ended": "done",
+    "asking": "done done",
     "suspended": "done done",
     "paused": "done done",
 }
 """How A's calls end when nothing comes in between."""
-CUT_CALLS: Mapping[str, str] = {"tool": "done not_run", "suspended": "not_run done", "paused": "done"}
+CUT_CALLS: Mapping[str, str] = {
+    "tool": "done not_run",
+    "asking": "not_run done",
+    "suspended": "not_run done",
+    "paused": "done",
+}
 """How they end in a turn that is cut, where that makes a difference: what runs, runs to its end."""
 LEFT_CALLS: Mapping[str, str] = {"tool": "unknown"}
 """How the one ends that was under way in a worker that left or died, where one was."""
@@ -148,7 +160,8 @@ class Case:
         said |= {"turn_coalesced"} if any(turn[:2].isalpha() and len(turn) > 1 for turn in turns) else set()
         said |= {"turn_interrupted", "turn_cancelled"} if self.cut else set()
         said |= {"turn_failed"} if "A-" in turns else set()
-        said |= {"approval_requested", "turn_suspended"} if self.moment == "suspended" else set()
+        said |= {"approval_requested"} if self.moment in APPROVED else set()
+        said |= {"turn_suspended"} if self.moment == "suspended" else set()
         said |= {"turn_held"} if self.moment == "paused" else set()
         return said
 

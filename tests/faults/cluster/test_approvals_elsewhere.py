@@ -102,9 +102,11 @@ async def test_what_was_decided_while_there_was_no_worker_is_done_by_the_next_on
     await decided(cluster, "approve", late)
     listed = await asyncio.to_thread(cluster.insika, "approvals", "list", "--json")
     assert {one["id"], two["id"], asked_to_reject["id"]} <= set(ids_in(json.loads(listed.stdout)))
-    await decided(cluster, "approve", one)
-    await decided(cluster, "reject", asked_to_reject, "--reason", REASON)
-    await decided(cluster, "approve", denied)
+    await asyncio.gather(
+        decided(cluster, "approve", one),
+        decided(cluster, "reject", asked_to_reject, "--reason", REASON),
+        decided(cluster, "approve", denied),
+    )
     (cluster.folder / "denied.yaml").write_text(yaml.safe_dump(cluster.profile(DENIED, tools_deny=["charge"])))
     applied = await asyncio.to_thread(cluster.insika, "agents", "apply", "denied.yaml")
     assert applied.returncode == 0, applied.stderr

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import psycopg
 
 from insika.producer.producer import AsyncProducer
+from insika.storage.rows import ApprovalDecision
 from tests.faults.cluster.mailbox_matrix import DEBOUNCED, HELD_AT, MODES, UNOWNED, cases, gate_of
 from tests.faults.cluster.member import until
 from tests.faults.cluster.operators import operator
@@ -18,27 +19,26 @@ PEOPLE = 40
 IN_A_ROW = 3
 DEBOUNCE_MS = 50
 POINTS = [moment for moment in HELD_AT if moment not in UNOWNED and moment != "model"]
-"""Where an owner is about to write: a start, a boundary, an answer, a release."""
+"""Where an owner is about to write: a start, a boundary, an answer, a release, a suspension."""
 WAIT_FOR_A_LOCK = (
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 )
 
 
 def configure(cluster):
-    cluster.configure(
-        {mode: {"queue_mode": mode, "debounce_ms": DEBOUNCE_MS if mode in DEBOUNCED else 0} for mode in MODES}
-    )
+    agents = {mode: {"queue_mode": mode, "debounce_ms": DEBOUNCE_MS if mode in DEBOUNCED else 0} for mode in MODES}
+    cluster.configure(agents, asks={mode: ["charge"] for mode in MODES})
 
 
 def in_a_row(person, mode):
     labels = (f"P{person}.{number}" for number in range(IN_A_ROW))
-    return [job(f"p{person}", label, f"{label}: charge | look_up", mode) for label in labels]
+    return [job(f"p{person}", label, f"{label}: letter | look_up", mode) for label in labels]
 
 
 @asynccontextmanager
-async def both_doors(cluster):
+async def both_doors(cluster, somebody):
     """Sends jobs in their order, every second one by the other door, and each door without a glance at the other."""
-    async with operator(cluster.services) as somebody, AsyncProducer(cluster.services.amqp) as producer:
+    async with AsyncProducer(cluster.services.amqp) as producer:
 
         async def by_the_store(jobs):
             for each in jobs:
@@ -55,7 +55,7 @@ async def test_they_are_in_the_order_of_the_session_row_in_every_mode(cluster):
     configure(cluster)
     await cluster.run("ingress", "outbox", "worker", "worker")
     said = [in_a_row(person, list(MODES)[person % len(MODES)]) for person in range(PEOPLE)]
-    async with both_doors(cluster) as send:
+    async with operator(cluster.services) as somebody, both_doors(cluster, somebody) as send:
         await asyncio.gather(*(send(jobs, person // len(MODES) % 2) for person, jobs in enumerate(said)))
     jobs = [each for jobs in said for each in jobs]
     await cluster.settles(len(jobs))
@@ -75,10 +75,12 @@ async def test_they_wait_for_the_rows_lock_together_with_its_owner_at_whatever_i
     await cluster.publish(*opening)
     await until(lambda: len(cluster.diary("held")) == len(people), "every owner to be held")
     said = [[case.says(letter) for letter in "BCD"] for case in people]
-    async with both_doors(cluster) as send:
+    async with operator(cluster.services) as somebody, both_doors(cluster, somebody) as send:
+        asked = [each.approval.id for each in await somebody.store.approvals()]
         with psycopg.connect(cluster.services.database) as blocking:
             blocking.execute("SELECT 1 FROM sessions ORDER BY id FOR UPDATE")
-            sending = asyncio.gather(*(send(jobs, place % 2) for place, jobs in enumerate(said)))
+            deciding = (somebody.control.decide(id, ApprovalDecision.APPROVED, by="ana") for id in asked)
+            sending = asyncio.gather(*(send(jobs, place % 2) for place, jobs in enumerate(said)), *deciding)
             await until(lambda: cluster.tables.value(WAIT_FOR_A_LOCK) > 1, "both doors to wait for a lock")
             doors = cluster.tables.value(WAIT_FOR_A_LOCK)
             for moment in POINTS:
@@ -87,4 +89,4 @@ async def test_they_wait_for_the_rows_lock_together_with_its_owner_at_whatever_i
         await sending
     jobs = [*opening, *(each for jobs in said for each in jobs)]
     await cluster.settles(len(jobs))
-    cluster.judge(jobs, failures=["A"])
+    cluster.judge(jobs, failures=["A"], counted=len(asked))
