@@ -329,12 +329,13 @@ async def test_a_result_that_came_too_late_gives_up_nothing(world: World) -> Non
 
 
 async def test_no_open_approval_outlives_its_turn(world: World) -> None:
-    """Approved and used, approved and not, rejected, undecided, and one of which its result says why."""
-    owner = await asked_about(world, "used", "unused", "rejected", "undecided", "told")
+    """Approved and used, approved and not, rejected, undecided, one of which its result says why, one that was left."""
+    owner = await asked_about(world, "used", "unused", "rejected", "undecided", "told", "left")
     for call_id, decision in (("used", APPROVED), ("unused", APPROVED), ("rejected", REJECTED)):
         await decide(owner, call_id, decision)
     await owner.start_call(0, arguments_hash=ARGUMENTS)
     await owner.finish_call(done(0, "used"))
+    await owner.finish_call(replace(DENIED, index=5, call_id="left"))
     approvals = {row.call_id: row.id for row in owner.loaded.approvals}
     calls = ["used", "unused", "rejected", "undecided"]
     results = [replace(DENIED, index=index, call_id=call_id) for index, call_id in enumerate(calls)]
@@ -346,7 +347,14 @@ async def test_no_open_approval_outlives_its_turn(world: World) -> None:
         assert summary is not None
         assert not summary.open
         became[call_id] = summary.approval.decision
-    assert became == {"used": APPROVED, "unused": VOID, "rejected": REJECTED, "undecided": VOID, "told": EXPIRED}
+    assert became == {
+        "used": APPROVED,
+        "unused": VOID,
+        "rejected": REJECTED,
+        "undecided": VOID,
+        "told": EXPIRED,
+        "left": VOID,
+    }
     assert_valid_conversation(await world.store.messages(owner.fence.session_id))
 
 
