@@ -23,8 +23,8 @@ from structlog.testing import capture_logs
 from actors.ingress import Kept
 from insika.clock import NEVER
 from insika.crash_points import CrashPoint
-from insika.storage.rows import TERMINAL, Accepted, ApprovalDecision, ApprovalRow, TurnState
-from tests.mailbox_rules import AgentRules, Job, Picture, SessionRules
+from insika.storage.rows import TERMINAL, Accepted, ApprovalDecision, ApprovalRow, TurnState, Verdict
+from tests.mailbox_rules import AgentRules, Job, Message, Picture, SessionRules
 from tests.stepped_world import ACTS, BAD, SCREENS, TALKS, Hall, Worker, reply
 from tests.store_world import LEASE_S, World
 from tests.strict import check_anthropic, check_openai
@@ -64,20 +64,38 @@ PEOPLE = {
     "a timer": ("shop", "web", "ann", "scheduled"),
     "the engine": ("shop", "web", "ann", "engine"),
 }
-ANN = ["ann", "ann", "calm ann"]
-MORE = ["steer", "steer", "collect", "interrupt"]
+TWO = ["ann", "bob"]
+MORE = ["steer", "steer", "collect", "collect", "interrupt"]
 MODES = [None, "followup", "collect", "steer", "interrupt"]
 BATCHES = ["", "l", "p", "lp", "pl", "ppl", "r", "rp", "rr", "lrr", "h", "hr"]
 POINTS = [
     *["next", "start", "append", "ask_approvals", "start_call", "tool", "finish_call", "suspend", "resume_turn"],
     *["guard", "settle_mail", "cross_boundary", "commit", "end", "rest"],
 ]
+NEWS = {
+    "guard": ["interrupt", "withdrawal", "cancel", "followup", "collect"],
+    "start": ["cancel", "withdrawal", "hold", "collect", "followup"],
+    "start_call": ["interrupt", "cancel", "rudeness", "time", "time"],
+    "ask_approvals": ["interrupt", "cancel", "steer"],
+    "suspend": ["decision", "interrupt", "cancel", "followup", "steer"],
+    "resume_turn": ["interrupt", "cancel", "decision"],
+    "retry_model": ["interrupt", "cancel", "rudeness"],
+    "cross_boundary": ["steer", "interrupt", "hold", "withdrawal", "cancel"],
+    "commit": ["interrupt", "cancel", "steer", "rudeness", "followup"],
+    "end": ["interrupt", "cancel", "steer"],
+    "release": ["followup", "withdrawal", "hold"],
+    "release_for_drain": ["followup", "withdrawal", "go on"],
+    "settle_mail": ["interrupt", "cancel", "collect", "steer"],
+}
+"""What may come just before an owner's step, so that it would be wrong to take it."""
+MOMENTS = [(before, what) for before, news in NEWS.items() for what in news]
 WRITES_NOTHING = {TALKS, ACTS, SCREENS, "load", "confirm", "death"}
 DEATHS = [point for point in CrashPoint if point is not CrashPoint.ACCEPTED and "delivery" not in point]
 
 SESSION = st.sampled_from("sst")
 WHO = st.sampled_from("AB")
-BADLY = st.sampled_from([False, False, False, True])
+BAD_IN_4 = [False, False, False, True]
+BADLY = st.sampled_from(BAD_IN_4)
 NTH = st.integers(0, 3)
 """Counts from the newest."""
 
@@ -136,15 +154,15 @@ class MailboxMachine(RuleBasedStateMachine):
     def somebody_writes(self) -> None:
         self.says("s", "followup", "ann", bad=False)
 
-    @rule(session=SESSION, mode=st.sampled_from(MODES), by=st.sampled_from(sorted(PEOPLE)), bad=BADLY)
+    @rule(session=SESSION, mode=st.sampled_from(MODES), by=st.sampled_from(list(PEOPLE)), bad=BADLY)
     def says(self, session: str, mode: str | None, by: str, bad: bool) -> None:
         self.count += 1
         there = self.sessions[session]
         job = Job(f"j{self.count}", f"{BAD if bad else 'message'} {self.count}", mode, PEOPLE[by])
         self.send(there, job)
 
-    @rule(session=SESSION, mode=st.sampled_from(MORE), by=st.sampled_from(ANN), count=st.integers(1, 3), bad=BADLY)
-    def ann_says_more(self, session: str, mode: str, by: str, count: int, bad: bool) -> None:
+    @rule(session=SESSION, mode=st.sampled_from(MORE), by=st.sampled_from(TWO), count=st.integers(1, 3), bad=BADLY)
+    def somebody_says_more(self, session: str, mode: str, by: str, count: int, bad: bool) -> None:
         """`bad`: the first of them is refused."""
         for place in range(count):
             self.says(session, mode, by, bad=bad and place == 0)
@@ -193,8 +211,10 @@ class MailboxMachine(RuleBasedStateMachine):
         turns = list(there.rules.picture.turns) if there.rules.picture is not None else []
         if nth >= len(turns):
             return
+        self.cancel(there, turns[-1 - nth])
+
+    def cancel(self, there: Session, turn_id: str) -> None:
         self.count += 1
-        turn_id = turns[-1 - nth]
         told = self.run(self.hall.store.cancel(turn_id, request_id=f"cancel {self.count}"))
         there.rules.cancels(turn_id, told)
         if told is not None:
@@ -205,12 +225,14 @@ class MailboxMachine(RuleBasedStateMachine):
     @rule(session=SESSION, nth=NTH)
     def takes_back(self, session: str, nth: int) -> None:
         there = self.sessions[session]
-        if nth >= len(there.jobs):
-            return
+        if nth < len(there.jobs):
+            job = there.jobs[-1 - nth]
+            self.take_back(there, next(each for each in there.rules.messages.values() if each.job == job))
+
+    def take_back(self, there: Session, message: Message) -> None:
         self.count += 1
-        job = there.jobs[-1 - nth]
-        message = next(each for each in there.rules.messages.values() if each.job == job)
-        told = self.run(self.hall.store.withdraw(session, job.id, request_id=f"withdraw {self.count}"))
+        request = f"withdraw {self.count}"
+        told = self.run(self.hall.store.withdraw(there.name, message.job.id, request_id=request))
         there.rules.takes_back(message, told)
         self.run(self.judge(there, "withdraw"))
 
@@ -294,6 +316,64 @@ class MailboxMachine(RuleBasedStateMachine):
         self.owner_goes_on(session, "rest")
         self.model_says(session, calls)
         self.owner_goes_on(session, until)
+
+    @precondition(lambda self: self.busy)
+    @rule(session=SESSION, moment=st.sampled_from(MOMENTS))
+    def comes_between(self, session: str, moment: tuple[str, str]) -> None:
+        """An owner is about to take a step; something happens, of which it does not know; it takes the step."""
+        there, (before, what) = self.sessions[session], moment
+        if not self.stands(there, before):
+            self.owner_goes_on(session, before)
+        if self.stands(there, before):
+            self.happens(there, what)
+            self.owner_goes_on(session, "next")
+
+    def stands(self, there: Session, before: str) -> bool:
+        return any(stop.where == before for worker in self.at_work(there) for stop in worker.stops[there.id])
+
+    def happens(self, there: Session, what: str) -> None:
+        rules = there.rules
+        if what == "time":
+            self.time_passes(65.0)
+        elif what in ("hold", "go on"):
+            self.holds(there.name, paused=what == "hold")
+        elif what == "decision":
+            self.decides(there.name, 0, approves=self.count % 2 == 0)
+        elif what == "cancel" and rules.turn is not None:
+            self.cancel(there, rules.turn.id)
+        elif what == "cancel" and rules.waiting and rules.waiting[0].verdict is not Verdict.STEERED:
+            self.cancel(there, rules.waiting[0].turn)
+        elif what == "withdrawal" and rules.waiting:
+            self.take_back(there, rules.waiting[0])
+        elif what in MODES:
+            whose = rules.turn.by if rules.turn is not None else PEOPLE["ann"]
+            if rules.turn is None and rules.waiting:
+                whose = rules.waiting[0].job.by
+            self.says(there.name, what, next(name for name, by in PEOPLE.items() if by == whose), bad=False)
+        elif what == "rudeness":
+            self.says(there.name, "interrupt", "ann", bad=True)
+
+    @rule(session=SESSION, lives=st.integers(1, 4), until=st.sampled_from(["load", "start", "rest"]))
+    def kills_its_owners(self, session: str, lives: int, until: str) -> None:
+        """One worker after the other takes the session, and dies in it."""
+        there = self.sessions[session]
+        for _ in range(lives):
+            for worker in self.workers.values():
+                worker.asleep = False
+                if worker.runs(there.id):
+                    self.run(self.bury(worker))
+            self.time_passes(LEASE_S + 1)
+            self.is_woken("A", session)
+            self.owner_goes_on(session, until)
+
+    @rule(session=SESSION, count=st.integers(2, 4))
+    def ann_writes_slowly(self, session: str, count: int) -> None:
+        """Each of her messages comes before she has been quiet for long enough, and somebody looks each time."""
+        for _ in range(count):
+            self.says(session, "collect", "calm ann", bad=False)
+            self.time_passes(1.5)
+            self.is_woken("B", session)
+            self.owner_goes_on(session, "rest")
 
     @precondition(lambda self: self.hall.signalled)
     @rule()
@@ -508,19 +588,31 @@ def walk_far(machine: MailboxMachine, seed: int, moves: int = 400) -> None:
         return draw.choice(strategy)
 
     session: Callable[[], str] = lambda: one("sst")  # noqa: E731 - a name for what is said often
+
+    def wander(session: str) -> None:
+        machine.owner_goes_on(session, "next")
+        for before, news in NEWS.items():
+            if machine.stands(machine.sessions[session], before) and draw.random() < 0.4:
+                machine.comes_between(session, (before, one(news)))
+
     weights: dict[Callable[[], None], float] = {
-        lambda: machine.says(session(), one(MODES), one(sorted(PEOPLE)), bad=draw.random() < 0.2): 5,
-        lambda: machine.ann_says_more(session(), one(MORE), one(ANN), draw.randint(1, 3), bad=draw.random() < 0.2): 6,
+        lambda: machine.says(session(), one(MODES), one(list(PEOPLE)), bad=one(BAD_IN_4)): 5,
+        lambda: machine.somebody_says_more(
+            session(), one(MORE), one(TWO), draw.randint(1, 3), bad=draw.random() < 0.2
+        ): 6,
         lambda: machine.says_again(session(), draw.randrange(3), other_text=draw.random() < 0.5): 1,
         lambda: machine.tries_again(session(), 0): 1,
         lambda: machine.cancels(session(), draw.randrange(3)): 0.7,
         lambda: machine.takes_back(session(), draw.randrange(3)): 1,
         lambda: machine.decides(session(), draw.randrange(3), approves=draw.random() < 0.7): 5,
         lambda: machine.holds(session(), paused=True): 0.5,
-        lambda: machine.holds(session(), paused=False): 2,
+        lambda: machine.holds(session(), paused=False): 4,
+        lambda: wander(session()): 40,
+        lambda: machine.kills_its_owners(session(), draw.randint(1, 4), one(["load", "start", "rest"])): 0.4,
+        lambda: machine.ann_writes_slowly(session(), draw.randint(2, 4)): 0.6,
         lambda: machine.time_passes(one([0.5, 3.0, 16.0, 16.0])): 6,
         lambda: machine.is_woken(one("AB"), session()): 12,
-        lambda: machine.owner_goes_on(session(), one(POINTS)): 50,
+        lambda: machine.owner_goes_on(session(), one(POINTS)): 20,
         lambda: machine.model_says(session(), one(BATCHES)): 25,
         lambda: machine.model_breaks(session()): 0.3,
         lambda: machine.signals_come() if machine.hall.signalled else None: 3,

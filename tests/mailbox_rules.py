@@ -282,7 +282,7 @@ class SessionRules:
             else:
                 self.controls[position].ended = True
         self._questions(new, now)
-        self._calls(old, new, step)
+        self._calls(old, new, step, now)
         if step == "suspend" and old.session.lease_id is not None and new.session.lease_id is None:
             self._suspends(new)
         self._stand(old, new, now)
@@ -415,7 +415,6 @@ class SessionRules:
         assert message.job.refused or self.deaths > LOST_AT, f"{message.job.text!r} was refused"
         if turn is None:
             assert message in self._next(), f"{message.job.text!r} was refused before its turn had come"
-            assert not self.paused
         elif message.position in turn.cuts:
             turn.cuts.discard(message.position)
             # It does not interrupt, and the turn may be joined again, unless something newer is urgent.
@@ -458,7 +457,11 @@ class SessionRules:
                 assert approval.decision is not ApprovalDecision.REJECTED
             elif row.decision is ApprovalDecision.VOID:
                 assert approval.uses == 0
-                assert row.turn_id in self.over, "an approval was voided while its turn goes on"
+                not_run = any(
+                    turn_id == row.turn_id and call.call_id == row.call_id and call.state is CallState.NOT_RUN
+                    for (turn_id, _, _), call in new.calls.items()
+                )
+                assert not_run, "an approval was voided while its call may yet run"
             else:
                 assert row.decision is approval.decision, f"{row.decision}, and a person said {approval.decision}"
             approval.decision = row.decision
@@ -532,7 +535,7 @@ class SessionRules:
         began = [entry.position or 0 for entry in new.log if entry.step == 0]
         assert began == sorted(began), "turns began out of the order of arrival"
 
-    def _calls(self, old: Picture, new: Picture, step: str) -> None:
+    def _calls(self, old: Picture, new: Picture, step: str, now: datetime) -> None:
         rejected = {
             (each.row.turn_id, each.row.call_id): each.reason
             for each in self.approvals.values()
@@ -548,7 +551,8 @@ class SessionRules:
             if row.state is CallState.NOT_RUN and row.side_effect:
                 assert not happened, f"{row.call_id} was run and is called not run"
             reason = rejected.get((key[0], row.call_id))
-            if reason is not None and step == "finish_call" and before is not None and before != row:
+            in_time = self.turn is not None and self._spent(self.turn, now) < self.agents[self.turn.agent].turn_s
+            if reason is not None and in_time and step == "finish_call" and before is not None and before != row:
                 assert reason in (row.result or ""), "the model is not told why its call was rejected"
 
     def _lease(self, old: Picture, new: Picture, step: str, now: datetime) -> None:
