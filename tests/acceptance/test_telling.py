@@ -21,11 +21,11 @@ from insika.ports import ModelEvent, ModelRequest, TextDelta
 from insika.providers.catalog import ModelCatalog
 from insika.storage.postgres.schema import migrate
 from tests.amqp_wire import drain
-from tests.command_line import SIGKILL, Folder, folder, wait_for
+from tests.command_line import SIGKILL, SIGTERM, Folder, folder, wait_for
 
 AGENT = "id: shop\nmodel: offline/demo\n"
 SCRIPTS = """
-from insika.testing import Fail, Script
+from insika.testing import Call, Fail, Say, Script
 from insika.tools import tool
 
 
@@ -35,6 +35,7 @@ def nothing() -> None:
 
 
 broken = Script([Fail("it is not here", fatal=True)])
+asking = Script([Call("nothing", {}), Say("Done.")])
 """
 HOUR = "3600"
 
@@ -115,6 +116,25 @@ def test_whatever_is_asked_of_a_session_wakes_it(cluster: Folder) -> None:
     drain(cluster.environment["INSIKA_AMQP_URL"], SESSIONS)
     cluster.must("sessions", "retry", "ben")
     assert hints(cluster) == [ben]
+
+
+def test_a_decision_wakes_the_session_and_another_worker_goes_on(cluster: Folder) -> None:
+    careful = "id: careful\nmodel: offline/asking\napprovals_required: [nothing]\n"
+    cluster.must("agents", "apply", str(cluster.write("careful.yaml", careful)))
+    first = cluster.start("worker")
+    turn = cluster.must("send", "--session", "ana", "--agent", "careful", "go", "--json").json["turn_id"]
+    wait_for(lambda: cluster.must("turns", "show", turn, "--json").json["state"] == "waiting", "the question")
+    assert first.signal(SIGTERM) == 0
+    drain(cluster.environment["INSIKA_AMQP_URL"], SESSIONS)
+    (question,) = cluster.must("approvals", "list", "--json").json
+    assert (question["tool"], question["arguments"], question["session"]) == ("nothing", {}, "ana")
+    decided = cluster.must("approvals", "approve", question["approval_id"][:10], "--by", "ann", "--json").json
+    assert (decided["counted"], decided["decided_by"]) == (True, "ann")
+    assert len(hints(cluster)) == 1
+    late = cluster.insika("approvals", "reject", question["approval_id"])
+    assert (late.code, "ann approved the call at" in late.err) == (1, True)
+    cluster.start("worker")
+    wait_for(lambda: cluster.must("turns", "show", turn, "--json").json["state"] == "completed", "the answer")
 
 
 def test_those_who_watch_hear_of_what_a_command_handed_in(cluster: Folder, redis_url: str) -> None:
