@@ -39,7 +39,8 @@ settled AS (
 ),
 voided AS (
   UPDATE approvals AS a SET decision = 'void', decided_at = insika_now()
-  FROM fence WHERE a.turn_id = %(turn_id)s AND a.decision IS NULL
+  -- Written so that the index of all open ones, however many, looks like no way to this turn's.
+  FROM fence WHERE a.turn_id = %(turn_id)s AND coalesce(a.decision, '') = ''
 ),
 completed AS (
   UPDATE turns SET

@@ -2,20 +2,20 @@
 -- once the lock is held. A NULL position: nothing was written, for it has ended or the same request is known.
 WITH held AS MATERIALIZED (
   SELECT id, mail_seq + 1 AS position FROM sessions WHERE tenant = %(tenant)s AND name = %(session)s FOR NO KEY UPDATE
+), known AS MATERIALIZED (
+  SELECT held.id AS session_id, held.position, k.position AS target
+  FROM held JOIN job_ids AS k ON k.session_id = held.id AND k.job_id = %(job_id)s AND NOT k.control
 ), aimed AS MATERIALIZED (
-  SELECT held.id AS session_id, held.position, m.position AS target, m.ended, m.consumed_by, m.turn_id, m.agent, m.channel,
-         m.recipient, m.origin
-  FROM held
-  JOIN job_ids AS k ON k.session_id = held.id AND k.job_id = %(job_id)s AND NOT k.control
-  JOIN mailbox AS m ON m.session_id = held.id AND m.position = k.position FOR NO KEY UPDATE OF m
+  SELECT known.*, m.ended, m.consumed_by, m.turn_id, m.agent, m.channel, m.recipient, m.origin
+  FROM known JOIN mailbox AS m ON m.session_id = known.session_id AND m.position = known.target FOR NO KEY UPDATE OF m
 ), timed AS MATERIALIZED (
   SELECT *, insika_now() AS now FROM aimed WHERE ended IS NULL
 ), remembered AS (
-  INSERT INTO job_ids AS known (session_id, job_id, control, digest, seen_at, position, turn_id)
+  INSERT INTO job_ids AS requests (session_id, job_id, control, digest, seen_at, position, turn_id)
   SELECT session_id, %(request_id)s, true, target::text, now, position, turn_id FROM timed
   ON CONFLICT (session_id, job_id, control) DO UPDATE SET
     digest = excluded.digest, seen_at = excluded.seen_at, position = excluded.position, turn_id = excluded.turn_id
-  WHERE known.digest <> excluded.digest OR known.seen_at <= excluded.seen_at - interval '24 hours'
+  WHERE requests.digest <> excluded.digest OR requests.seen_at <= excluded.seen_at - interval '24 hours'
   RETURNING session_id
 ), placed AS MATERIALIZED (
   SELECT timed.* FROM timed JOIN remembered USING (session_id)

@@ -4,7 +4,7 @@ WITH fence AS (
   RETURNING turn_id
 ),
 resumed AS (
-  UPDATE turns SET state = 'running', attempt = attempt + 1
-  FROM fence WHERE turns.id = fence.turn_id AND turns.state = 'waiting'
+  UPDATE turns SET state = 'running', attempt = attempt + (turns.state = 'waiting')::int
+  FROM fence WHERE turns.id = fence.turn_id
 )
 SELECT true FROM fence

@@ -8,17 +8,16 @@ WITH held AS MATERIALIZED (
 ), open AS MATERIALIZED (
   SELECT c.state FROM held
   JOIN tool_calls AS c ON c.turn_id = %(turn_id)s AND c.state IN ('announced', 'started') FOR NO KEY UPDATE OF c
-), undecided AS MATERIALIZED (
-  SELECT a.expires_at FROM held
-  JOIN approvals AS a ON a.turn_id = %(turn_id)s AND a.decision IS NULL FOR NO KEY UPDATE OF a
+), asked AS MATERIALIZED (
+  SELECT a.decision, a.expires_at FROM held JOIN approvals AS a ON a.turn_id = %(turn_id)s FOR NO KEY UPDATE OF a
 ), stands AS MATERIALIZED (
-  SELECT held.id, (SELECT min(expires_at) FROM undecided) AS due_at
+  SELECT held.id, (SELECT min(expires_at) FILTER (WHERE decision IS NULL) FROM asked) AS due_at
   FROM held WHERE NOT EXISTS (SELECT FROM open WHERE state = 'started')
 ), parked AS (
   UPDATE sessions AS s SET lease_id = NULL, lease_until = NULL, due_at = stands.due_at, parked_at = insika_now()
   FROM stands WHERE s.id = stands.id AND stands.due_at IS NOT NULL
   RETURNING s.turn_id
 ), waiting AS (
-  UPDATE turns SET state = 'waiting' FROM parked WHERE turns.id = parked.turn_id AND turns.state IN ('running', 'waiting')
+  UPDATE turns SET state = 'waiting' FROM parked WHERE turns.id = parked.turn_id
 )
 SELECT true FROM parked
