@@ -65,7 +65,8 @@ UNOWNED = ("suspended", "paused", "paused_before")
 """At these moments nobody owns the session. A worker is killed while it takes the session up again."""
 
 APPROVED = ("asking", "suspended")
-"""At these moments somebody was asked, and approves once B and C were accepted."""
+"""At these moments somebody was asked, and approves once B and C were accepted. Not where an owner that is about to
+wait for that must see an interrupt: nothing else may keep it from waiting."""
 
 CALLS: Mapping[str, str] = {
     "model": "done",
@@ -128,6 +129,10 @@ class Case:
     @property
     def cut(self) -> bool:
         return "A!" in self.turns
+
+    @property
+    def approved(self) -> bool:
+        return self.moment in APPROVED and not (self.cut and self.moment == "asking")
 
     @property
     def calls(self) -> str:

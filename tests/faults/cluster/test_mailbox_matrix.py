@@ -8,7 +8,6 @@ from collections import defaultdict
 from insika.storage.rows import ApprovalDecision
 from tests.faults.cluster.holding import TAKING_UP
 from tests.faults.cluster.mailbox_matrix import (
-    APPROVED,
     DEBOUNCED,
     HELD_AT,
     MATRIX,
@@ -140,7 +139,7 @@ class Play:
             "SELECT a.id FROM approvals AS a JOIN sessions AS s ON s.id = a.session_id WHERE s.name = ANY(%s) "
             "AND a.decision IS NULL"
         )
-        names = [case.name for case in cases if case.moment in APPROVED]
+        names = [case.name for case in cases if case.approved]
         return [row["id"] for row in self._cluster.tables.of(statement, names)] if names else []
 
 
