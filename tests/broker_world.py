@@ -318,7 +318,7 @@ class Outages:
         door.process.store.hook = self._hook
 
     async def _hook(self, when: str, operation: str) -> None:
-        if self.away and operation in ("accept", "reject", "mark_requeued"):
+        if self.away and operation in ("accept", "accept_all", "reject", "mark_requeued"):
             self.failed[operation] += 1
             raise unavailable()
 
