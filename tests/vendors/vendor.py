@@ -60,6 +60,16 @@ class Vendor(abc.ABC):
         self.gate = asyncio.Event()
         self.shred: int | None = None
         self.port = 0
+        self._changed = asyncio.Event()
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Waits until `holds` of the requests seen so far; asked after everything that happens here."""
+        while not holds():
+            await self._changed.wait()
+
+    def _tell(self) -> None:
+        happened, self._changed = self._changed, asyncio.Event()
+        happened.set()
 
     # --- what a vendor does in its own way ---
 
@@ -106,14 +116,18 @@ class Vendor(abc.ABC):
         shown = {name: value for name, value in headers.items() if name not in SECRET_HEADERS}
         seen = Seen(len(self.requests), request.method, request.path, shown, b"")
         self.requests.append(seen)
+        self._tell()
         seen.raw = await request.read()
         seen.refusals = tuple(self.judge(seen, self.key_of(headers)))
         seen.trouble = self.choose(seen) or (self.troubles.popleft() if self.troubles else None)
+        self._tell()
         try:
             return await self._answer(request, seen)
         except (ConnectionError, asyncio.CancelledError):
             seen.gone = True
             raise
+        finally:
+            self._tell()
 
     async def _answer(self, request: web.Request, seen: Seen) -> web.StreamResponse:
         if response := await self._before(request, seen):
@@ -174,6 +188,7 @@ class Vendor(abc.ABC):
             garbled = isinstance(trouble, Garbles) and trouble.at == index
             await self._send(response, trouble.raw.encode() if garbled and isinstance(trouble, Garbles) else event)
             seen.events = index + 1
+            self._tell()
         if await self._disturbed(request, response, seen, trouble, len(reply.events), b""):
             return response
         await response.write_eof()

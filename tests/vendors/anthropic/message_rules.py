@@ -39,7 +39,7 @@ def message_problems(body: Body) -> Iterator[Refusal]:
             "This model does not support assistant message prefill. The conversation must end with a user message.",
         )
     for at, (role, blocks) in enumerate(conversation):
-        for index, block in enumerate(blocks):
+        for index, block in enumerate(blocks if role in ALLOWED else []):
             yield from _block(f"messages.{at}.content.{index}", role, block)
     yield from _ids(conversation)
     yield from _pairs(conversation)

@@ -123,7 +123,7 @@ def _system(body: Body) -> Iterator[Refusal]:
     for index, block in enumerate(blocks_of(system)):
         if block.get("type") != "text":
             yield Refusal("system", f"system.{index}: Input should be a text block")
-        elif system != "":  # the vendor takes the empty string for no system prompt
+        else:
             yield from text_problems("system", f"system.{index}", block)
 
 

@@ -21,8 +21,10 @@ def objects(value: object) -> list[Block]:
 
 
 def blocks_of(content: object) -> list[Block]:
-    """A string is one text block (API reference, "messages")."""
-    return [{"type": "text", "text": content}] if isinstance(content, str) else objects(content)
+    """A string is one text block (API reference, "messages"), the empty one none."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return objects(content)
 
 
 def messages_of(body: Body) -> list[tuple[str, list[Block]]]:
