@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from insika.providers.script import Call, Calls, Cut, Fail, Say
-from tests.vendors.steps import CutOff, Decline, Make, Think
+from tests.vendors.steps import Charge, CutOff, Decline, Make, Think
 from tests.vendors.troubles import Cuts, Refuses, Trouble
 
 CHARACTERS_PER_TOKEN = 4
@@ -27,7 +28,7 @@ class SpokenCall:
 @dataclass(frozen=True, slots=True)
 class Spoken:
     """`cut`: the output limit was reached. `declined`: the model would not go on. `trouble`: what the script wants to
-    go wrong."""
+    go wrong. `charged`: the usage that is sent in place of the fake's own."""
 
     text: str = ""
     calls: tuple[SpokenCall, ...] = ()
@@ -36,6 +37,7 @@ class Spoken:
     cut: bool = False
     declined: bool = False
     trouble: Trouble | None = None
+    charged: Mapping[str, Any] | None = None
 
     @property
     def output_tokens(self) -> int:
@@ -72,6 +74,8 @@ def spoken(step: object) -> Spoken:
             return _halved(spoken(step.step))
         case Decline():
             return Spoken(step.text, declined=True)
+        case Charge():
+            return replace(spoken(step.step), charged=step.usage)
         case Make():
             return replace(spoken(step.step), trouble=step.trouble)
     raise TypeError(f"{step!r} is no step of a script")

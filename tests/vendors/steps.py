@@ -7,7 +7,9 @@ trouble a vendor can make.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from insika.providers.script import Call, Calls, Say
 from tests.vendors.troubles import Trouble
@@ -39,6 +41,14 @@ class Decline:
     """Break off with `stop_reason: refusal` or `finish_reason: content_filter` after `text`."""
 
     text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """Say `step`, and send `usage` in place of what the fake has counted: a recording, as `recordings` gives it."""
+
+    step: Plain | Think
+    usage: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

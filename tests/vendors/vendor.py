@@ -21,7 +21,7 @@ from aiohttp import web
 from insika.messages import Usage
 from insika.ports import ModelRequest
 from insika.providers.scene import Scene
-from insika.providers.script import ALL_SAID, Script
+from insika.providers.script import ALL_SAID, Call, Calls, Script
 from tests.vendors.refusals import Refusal
 from tests.vendors.seen import SECRET_HEADERS, Seen
 from tests.vendors.spoken import CutInText, Spoken, made_id, spoken
@@ -163,8 +163,11 @@ class Vendor(abc.ABC):
         scripts = self._scripts
         script = scripts if isinstance(scripts, Script) else scripts[seen.model]
         scene = Scene.of(self.as_house(seen.body))
-        said = spoken(script.answer(scene))
-        return said if scene.tools or not said.calls else replace(said, calls=(), text=said.text or ALL_SAID.text)
+        step = script.answer(scene)
+        said = spoken(step)
+        if scene.tools or not said.calls or isinstance(step, (Call, Calls)):
+            return said  # of its own steps a script knows when to call
+        return replace(said, calls=(), text=said.text or ALL_SAID.text)
 
     def _refuse(self, seen: Seen, refusal: Refusal, told: Refuses | None = None) -> web.Response:
         seen.status, seen.finished = refusal.status, True

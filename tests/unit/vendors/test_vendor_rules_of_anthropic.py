@@ -370,3 +370,12 @@ def test_a_seal_is_good_for_its_own_thinking_alone() -> None:
     assert Seals("one").check(seals.seal("m", "t", "p"), "m", "t", "p").name == "TRUE"
     assert Seals("two").check(seals.seal("m", "t", "p"), "m", "t", "p").name == "FORGED"
     assert seals.check("no base64!", "m", "t", None).name == "FORGED"
+
+
+@pytest.mark.parametrize(("name", "kind"), [("claude-opus-5-5", "thinking"), ("claude-opus-5", "text")])
+def test_some_models_think_what_others_say_between_their_calls(name: str, kind: str) -> None:
+    vendor = AnthropicVendor(SCRIPT)
+    _, second = thought(name, vendor, type="adaptive", display="summarized")
+    said = vendor.speak(judged(second, vendor), spoken(Call("order_lookup", {}, text="Once more."))).whole
+    block = said["content"][0]
+    assert (block["type"], block[kind]) == (kind, "Once more.")

@@ -5,7 +5,7 @@ Sources, all under platform.claude.com/docs/en:
   `thinking.type` is taken: manual budgets on 4.5 and before and (deprecated) on 4.6, adaptive from 4.6 on.
 - models/opus-5-5/whats-new-opus-5-5 and models/sonnet-5-5/migration-guide: thinking cannot be disabled on Opus 5.5,
   `between_tools` takes its place on Sonnet 5.5, forced tool use returns an error, thinking is bound to the model and
-  the conversation, and is not shown unless `display` asks for it.
+  the conversation, and is not shown unless `display` asks for it; text between calls comes as thinking.
 - build-with-claude/preserved-thinking: Fable 5.1 and later bind thinking to what stands before it.
 - build-with-claude/prompt-caching, "Cache limitations": the smallest prompt that is cached.
 - build-with-claude/effort: models that know `output_config.effort`.
@@ -15,14 +15,14 @@ Sources, all under platform.claude.com/docs/en:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
     """`thinking`: the types it takes. `thinks`: it does so when the request does not say. `binds`: its thinking is
     only taken back behind the prompt it came from. `shows`: it shows thinking unless told otherwise. `forces`: a
-    request may force a tool. `sampling`: temperature and the like may be set."""
+    request may force a tool. `narrates`: what it says between its calls is text, and not thinking. `sampling`: temperature and the like may be set."""
 
     thinking: frozenset[str]
     thinks: bool = False
@@ -30,6 +30,7 @@ class Model:
     binds: bool = False
     shows: bool = True
     forces: bool = True
+    narrates: bool = True
     sampling: bool = False
     cache_minimum: int = 1024
     max_output: int = 64000
@@ -44,7 +45,8 @@ _BOUND = Model(
 )
 
 _MODELS: tuple[tuple[str, Model], ...] = (
-    (r"claude-(opus-5-5|fable-5-[12]|mythos-5-[12])", _BOUND),
+    (r"claude-opus-5-5", replace(_BOUND, narrates=False)),
+    (r"claude-(fable-5-[12]|mythos-5-[12])", _BOUND),
     (
         r"claude-sonnet-5-5",
         Model(
@@ -54,6 +56,7 @@ _MODELS: tuple[tuple[str, Model], ...] = (
             binds=True,
             shows=False,
             forces=False,
+            narrates=False,
             cache_minimum=512,
             max_output=128000,
         ),

@@ -77,6 +77,12 @@ def as_house(body: Body) -> ModelRequest:
     return ModelRequest(str(body.get("model")), text_of(body.get("system")), messages, tools)
 
 
+def ends_with_results(body: Body) -> bool:
+    """A tool loop is running: what comes next stands between calls."""
+    _, blocks = (messages_of(body) or [("", [])])[-1]
+    return any(block.get("type") == "tool_result" for block in blocks)
+
+
 def text_of(content: object) -> str:
     return "".join(str(block.get("text", "")) for block in blocks_of(content) if block.get("type") == "text")
 

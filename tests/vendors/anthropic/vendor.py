@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from insika.messages import Usage
@@ -12,7 +13,7 @@ from tests.vendors.anthropic import models, wire
 from tests.vendors.anthropic.message_rules import message_problems
 from tests.vendors.anthropic.models import Model
 from tests.vendors.anthropic.option_rules import body_problem, header_problems, option_problems
-from tests.vendors.anthropic.reading import as_house, prompt_of
+from tests.vendors.anthropic.reading import as_house, ends_with_results, prompt_of
 from tests.vendors.anthropic.thinking_rules import THOUGHT_MARK, asked_type, block_problems, config_problems
 from tests.vendors.cache import MarkedCache, prefix_hashes
 from tests.vendors.refusals import Refusal
@@ -80,7 +81,9 @@ class AnthropicVendor(Vendor):
         model = models.find(seen.model)
         assert model is not None
         if asked_type(seen.body, model) in ("disabled", "between_tools"):
-            said = Spoken(said.text, said.calls, cut=said.cut, declined=said.declined)
+            said = replace(said, thinking="", hidden=False)
+        elif said.calls and not model.narrates and ends_with_results(seen.body):
+            said = replace(said, thinking=said.thinking + said.text, text="")
         pieces, marks = prompt_of(seen.body)
         minimum = model.cache_minimum if self.cache_minimum is None else self.cache_minimum
         cached = self._cache.look(seen.model, pieces, marks, minimum)

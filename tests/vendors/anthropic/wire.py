@@ -61,15 +61,20 @@ def _events(
         "output_tokens": 1,
         "service_tier": "standard",
     }
-    yield {"type": "message_start", "message": {**_envelope(id, model), "content": [], "usage": usage}}
+    told = said.charged or {}
+    yield {
+        "type": "message_start",
+        "message": {**_envelope(id, model), "content": [], "usage": told.get("start", usage)},
+    }
     for index, block in enumerate(blocks):
         yield from _block(index, block)
         if index == 0:
             yield {"type": "ping"}
+    total = {**input_usage(cached), "output_tokens": said.output_tokens, **_thought(said)}
     yield {
         "type": "message_delta",
         "delta": {"stop_reason": stop_reason(said), "stop_sequence": None},
-        "usage": {**input_usage(cached), "output_tokens": said.output_tokens, **_thought(said)},
+        "usage": told.get("end", total),
     }
     yield {"type": "message_stop"}
 
@@ -113,7 +118,7 @@ def whole(id: str, model: str, blocks: list[dict[str, Any]], said: Spoken, cache
         **_envelope(id, model),
         "content": [_closed(block) for block in blocks],
         "stop_reason": stop_reason(said),
-        "usage": usage,
+        "usage": (said.charged or {}).get("whole", usage),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from insika.messages import Usage
@@ -86,7 +87,7 @@ class OpenAIVendor(Vendor):
 
     def speak(self, seen: Seen, said: Spoken) -> Reply:
         if not self._reasons(seen.body):
-            said = Spoken(said.text, said.calls, cut=said.cut, declined=said.declined)
+            said = replace(said, thinking="", hidden=False)
         minimum = self._accent.cache_minimum if self.cache_minimum is None else self.cache_minimum
         step = self._accent.cache_step if self.cache_minimum is None else 1
         cached = self._cache.look(seen.model, seen.pieces, minimum, step)

@@ -56,6 +56,8 @@ def finish_reason(said: Spoken) -> str:
 def usage(answer: Answer) -> dict[str, Any]:
     """Cached tokens are part of `prompt_tokens`, whoever says so; what each adds is its own."""
     cached, said = answer.cached, answer.said
+    if said.charged is not None:
+        return dict(said.charged)
     prompt = cached.prompt
     counted: dict[str, Any] = {
         "prompt_tokens": prompt,
