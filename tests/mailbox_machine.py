@@ -628,3 +628,55 @@ def walk_far(machine: MailboxMachine, seed: int, moves: int = 400) -> None:
             move()
     finally:
         machine.teardown()
+
+
+def steers_of_two_turns_are_left(machine: MailboxMachine) -> None:
+    """Neither turn took its steer; what they have in common with nobody becomes a turn of its own."""
+    machine.says("s", "followup", "bob", bad=False)
+    machine.is_woken("A", "s")
+    machine.owner_goes_on("s", "rest")
+    machine.says("s", "steer", "ann", bad=False)
+    machine.model_says("s", "")
+    machine.owner_goes_on("s", "rest")
+    machine.says("s", "steer", "bob", bad=False)
+    machine.model_says("s", "")
+    machine.owner_goes_on("s", "rest")
+
+
+def a_message_merges_as_its_turn_begins(machine: MailboxMachine) -> None:
+    machine.says("t", "collect", "ann", bad=False)
+    machine.is_woken("A", "t")
+    machine.comes_between("t", ("start", "collect"))
+
+
+def an_approval_expires_as_its_call_begins(machine: MailboxMachine) -> None:
+    machine.a_turn_gets_far("A", "s", "r", "rest")
+    machine.decides("s", 0, approves=True)
+    machine.is_woken("B", "s")
+    machine.comes_between("s", ("start_call", "time"))
+    machine.owner_goes_on("s", "rest")
+
+
+def a_rude_interrupt_is_followed_by_a_steer(machine: MailboxMachine) -> None:
+    machine.is_woken("A", "s")
+    machine.owner_goes_on("s", "rest")
+    machine.says("s", "interrupt", "ann", bad=True)
+    machine.signals_come()
+    machine.says("s", "steer", "ann", bad=False)
+
+
+LIVES = [
+    steers_of_two_turns_are_left,
+    a_message_merges_as_its_turn_begins,
+    an_approval_expires_as_its_call_begins,
+    a_rude_interrupt_is_followed_by_a_steer,
+]
+"""Short lives that chance seldom leads."""
+
+
+def lead(machine: MailboxMachine, life: Callable[[MailboxMachine], None]) -> None:
+    try:
+        machine.somebody_writes()
+        life(machine)
+    finally:
+        machine.teardown()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.mailbox_machine import MailboxMachine, walk_far
+from tests.mailbox_machine import LIVES, MailboxMachine, lead, walk_far
 from tests.sqlite_here import sqlite_world
 from tests.store_world import World
 
@@ -30,6 +30,11 @@ class SqliteMailboxMachine(MailboxMachine):
 
 
 TestMailboxMachine = SqliteMailboxMachine.TestCase
+
+
+@pytest.mark.parametrize("life", LIVES)
+def test_a_rare_life_keeps_the_rules(life: Callable[[MailboxMachine], None]) -> None:
+    lead(SqliteMailboxMachine(), life)
 
 
 @pytest.mark.parametrize("seed", range(LONG_LIVES))
