@@ -1,7 +1,7 @@
 """A fake vendor in a process of its own, for tests with several processes.
 
-    python -m tests.vendors anthropic --script tests.faults.shop:SCRIPT
-    python -m tests.vendors openai --dialect deepseek --script insika.providers.demo_script:DEMO --port 8080
+    python -m tests.vendors anthropic --script insika.providers.demo_script:demo_script
+    python -m tests.vendors openai --dialect deepseek --script my_scripts:SCRIPT --port 8080
 
 Prints one line of JSON, `{"base_url": ..., "key": ..., "control": ...}`, when it takes requests, and serves until
 SIGTERM or SIGINT. Under `control`: `POST /troubles` (a list of `troubles.to_json`), `POST /gate`, `GET /requests`.
@@ -43,7 +43,7 @@ async def serve(vendor: Vendor, port: int) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with serving(vendor, port):
         control = f"http://127.0.0.1:{vendor.port}/_fake"
-        line = {"base_url": vendor.base_url, "key": next(iter(vendor.keys)), "control": control}
+        line = {"base_url": vendor.base_url, "key": vendor.key, "control": control}
         print(json.dumps(line), flush=True)
         await stop.wait()
 

@@ -74,6 +74,11 @@ class Vendor(abc.ABC):
     # --- what a vendor does in its own way ---
 
     @property
+    def key(self) -> str:
+        """One that is taken."""
+        return sorted(self.keys)[0]
+
+    @property
     @abc.abstractmethod
     def base_url(self) -> str:
         """What the vendor's own SDK is given as `base_url`."""

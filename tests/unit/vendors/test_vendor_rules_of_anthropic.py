@@ -54,7 +54,7 @@ def judged(body: Body, vendor: AnthropicVendor | None = None, *, key: str | None
     vendor = vendor or AnthropicVendor(SCRIPT)
     shown = {**HEADERS, **{name.replace("_", "-"): value for name, value in headers.items()}}
     seen = Seen(0, "POST", "/v1/messages", shown, json.dumps(body).encode())
-    seen.refusals = tuple(vendor.judge(seen, next(iter(vendor.keys)) if key == "" else key))
+    seen.refusals = tuple(vendor.judge(seen, vendor.key if key == "" else key))
     return seen
 
 
@@ -268,7 +268,7 @@ def test_headers_are_judged(rule: str, headers: dict[str, Any], status: int) -> 
 def test_bodies_that_cannot_be_read_are_refused(rule: str, raw: bytes) -> None:
     vendor = AnthropicVendor(SCRIPT)
     seen = Seen(0, "POST", "/v1/messages", HEADERS, raw)
-    (refusal,) = vendor.judge(seen, next(iter(vendor.keys)))
+    (refusal,) = vendor.judge(seen, vendor.key)
     assert refusal.rule == rule
 
 

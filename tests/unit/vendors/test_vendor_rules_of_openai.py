@@ -45,7 +45,7 @@ def judged(body: Body, dialect: Dialect = Dialect.OPENAI, *, key: str | None = "
     vendor = OpenAIVendor(SCRIPT, dialect)
     shown = {**HEADERS, **{name.replace("_", "-"): value for name, value in headers.items()}}
     seen = Seen(0, "POST", "/v1/chat/completions", shown, json.dumps(body).encode())
-    seen.refusals = tuple(vendor.judge(seen, next(iter(vendor.keys)) if key == "" else key))
+    seen.refusals = tuple(vendor.judge(seen, vendor.key if key == "" else key))
     return seen
 
 
@@ -205,7 +205,7 @@ def test_a_server_of_ones_own_asks_for_no_key() -> None:
 @pytest.mark.parametrize(("rule", "raw"), [("json", b"{"), ("json", b"3"), ("surrogate", b'{"model": "\\udc00"}')])
 def test_bodies_that_cannot_be_read_are_refused(rule: str, raw: bytes) -> None:
     vendor = OpenAIVendor(SCRIPT)
-    (refusal,) = vendor.judge(Seen(0, "POST", "/v1/chat/completions", HEADERS, raw), next(iter(vendor.keys)))
+    (refusal,) = vendor.judge(Seen(0, "POST", "/v1/chat/completions", HEADERS, raw), vendor.key)
     assert refusal.rule == rule
 
 

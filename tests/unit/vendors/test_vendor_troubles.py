@@ -43,7 +43,7 @@ ASKS = {"role": "user", "content": "Hi"}
 
 
 def a_request(vendor: Vendor) -> tuple[str, dict[str, str], dict[str, Any]]:
-    (key,) = vendor.keys
+    key = vendor.key
     if isinstance(vendor, AnthropicVendor):
         body = {"model": "claude-haiku-4-5", "max_tokens": 100, "stream": True, "messages": [ASKS]}
         headers = {"x-api-key": key, "anthropic-version": "2026-10-21"}

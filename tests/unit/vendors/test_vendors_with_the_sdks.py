@@ -25,13 +25,13 @@ FUNCTION: Any = {
 
 
 def claude(vendor: AnthropicVendor) -> anthropic.AsyncAnthropic:
-    (key,) = vendor.keys
+    key = vendor.key
     client = anthropic.DefaultAioHttpClient()
     return anthropic.AsyncAnthropic(api_key=key, base_url=vendor.base_url, max_retries=0, http_client=client)
 
 
 def gpt(vendor: OpenAIVendor) -> openai.AsyncOpenAI:
-    (key,) = vendor.keys
+    key = vendor.key
     client = openai.DefaultAioHttpClient()
     return openai.AsyncOpenAI(api_key=key, base_url=vendor.base_url, max_retries=0, http_client=client)
 

@@ -22,7 +22,8 @@ from dataclasses import dataclass, replace
 class Model:
     """`thinking`: the types it takes. `thinks`: it does so when the request does not say. `binds`: its thinking is
     only taken back behind the prompt it came from. `shows`: it shows thinking unless told otherwise. `forces`: a
-    request may force a tool. `narrates`: what it says between its calls is text, and not thinking. `sampling`: temperature and the like may be set."""
+    request may force a tool. `narrates`: what it says between its calls is text, and not thinking. `sampling`:
+    temperature and the like may be set."""
 
     thinking: frozenset[str]
     thinks: bool = False
