@@ -14,6 +14,7 @@ from insika.clock import Clock
 from insika.events import Event, EventSink, EventType
 from insika.storage.port import IntakeStore, ReadStore
 from insika.storage.rows import Accepted, ApprovalDecision, Decided, Withdrawal
+from insika.text import clean_text
 
 
 class ControlStore(IntakeStore, ReadStore, Protocol):
@@ -51,8 +52,9 @@ class Control:
         self, approval_id: str, decision: ApprovalDecision, *, by: str, reason: str = ""
     ) -> Decided | None:
         """A person's word on a call that waits for it: approved or rejected. None: there is no such approval. Only the
-        first decision counts; of a later one the answer is the first (`won` False), or that its time was over."""
-        decided = await self._store.decide(approval_id, decision, by=by, reason=reason)
+        first decision counts; of a later one the answer is the first (`won` False), or that its time was over. NUL and
+        lone surrogates in `by` and `reason` are replaced: no store could keep them."""
+        decided = await self._store.decide(approval_id, decision, by=clean_text(by), reason=clean_text(reason))
         if decided is None:
             return None
         self._wakes.session(decided.approval.session_id)

@@ -31,7 +31,6 @@ from actors.cli.short_ids import whole_id
 from insika.clock import SystemClock
 from insika.storage.port import ReadStore
 from insika.storage.rows import ApprovalDecision, ApprovalSummary, Decided
-from insika.text import clean_text
 
 REASON_MAX = 1_000
 BY_MAX = 128
@@ -186,7 +185,7 @@ def _decide(
         raise click.BadParameter(f"must have 1 to {BY_MAX} characters", param_hint="--by")
     if len(reason) > REASON_MAX:
         raise click.BadParameter(f"must have at most {REASON_MAX} characters", param_hint="--reason")
-    decided, summary = run(_decided(given, decision, clean_text(decider(by)), clean_text(reason)))
+    decided, summary = run(_decided(given, decision, decider(by), reason))
     why = None if decided.won else why_not(decided.approval)
     if as_json:
         error = {"type": Refused.type, "message": why} if why is not None else None

@@ -54,6 +54,12 @@ async def test_a_decision_is_told_of_once_and_of_no_text(place_for):
     assert process.signalled == []
 
 
+async def test_what_no_store_can_hold_is_replaced_in_a_decision(place_for):
+    process, _ = await waiting(place_for)
+    decided = await process.decide(0, ApprovalDecision.REJECTED, reason="too\0dear \ud800")
+    assert decided.approval.reason == "too\ufffddear \ufffd"
+
+
 async def test_nothing_is_told_of_an_approval_that_does_not_exist(place_for):
     process, _ = await waiting(place_for)
     assert await process.control.decide("nothing", ApprovalDecision.APPROVED, by="ann") is None
