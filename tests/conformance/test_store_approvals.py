@@ -186,6 +186,19 @@ async def test_a_decision_about_a_turn_that_has_ended_changes_nothing(world: Wor
     assert await world.everything() == before
 
 
+async def test_what_a_turn_left_open_is_not_decided_after_its_end(world: World) -> None:
+    owner = await asked_about(world, "a")
+    approval = owner.approval("a")
+    await owner.cross(DENIED)
+    await owner.commit(2)
+    before = await world.everything()
+    decided = await world.store.decide(approval.id, APPROVED, by="ops")
+    assert decided is not None
+    assert not decided.won
+    assert await world.everything() == before
+    assert await listed(world, open_only=True) == []
+
+
 async def test_a_decision_is_nothing_urgent_but_nobody_lets_go_or_suspends_past_it(world: World) -> None:
     owner = await asked_about(world, "a", "b")
     seen = owner.seen

@@ -253,6 +253,20 @@ async def test_afterwards_it_is_due_when_a_message_waits(world: World) -> None:
     assert await world.store.due_sessions() == (owner.fence.session_id,)
 
 
+async def test_afterwards_it_is_due_when_a_request_is_open(world: World) -> None:
+    owner = await idle(world)
+    await world.say("two", job_id="two")
+    await owner.look()
+    await world.store.withdraw("s", "two", request_id="r")
+    await owner.start()
+    await owner.commit()
+    await held(world)
+    await owner.look()
+    assert await owner.release(world.clock.now() + timedelta(seconds=60))
+    await held(world, False)
+    assert (await world.session()).due_at == DUE_NOW
+
+
 async def test_afterwards_a_waiting_turn_is_looked_at(world: World) -> None:
     owner = await world.own((await world.say()).session_id)
     await owner.start()
