@@ -14,6 +14,7 @@ from __future__ import annotations
 from tests.vendors.anthropic import AnthropicVendor
 from tests.vendors.openai import Dialect, OpenAIVendor
 from tests.vendors.seen import Seen
-from tests.vendors.vendor import Vendor, serving
+from tests.vendors.server import serving
+from tests.vendors.vendor import Vendor
 
 __all__ = ["AnthropicVendor", "Dialect", "OpenAIVendor", "Seen", "Vendor", "serving"]

@@ -12,9 +12,9 @@ import json
 import socket
 import struct
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from aiohttp import web
 
@@ -25,10 +25,9 @@ from insika.providers.script import ALL_SAID, Call, Calls, Script
 from tests.vendors.refusals import Refusal
 from tests.vendors.seen import SECRET_HEADERS, Seen
 from tests.vendors.spoken import CutInText, Spoken, made_id, spoken
-from tests.vendors.troubles import Breaks, Cuts, Ending, Garbles, Refuses, Resets, Stalls, Trouble, Waits, from_json
+from tests.vendors.troubles import Breaks, Cuts, Ending, Garbles, Refuses, Resets, Stalls, Trouble, Waits
 
 Scripts = Script | Mapping[str, Script]
-V = TypeVar("V", bound="Vendor")
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,49 +247,6 @@ class Vendor(abc.ABC):
 
     def _ids(self, seen: Seen) -> dict[str, str]:
         return {"request-id": self._id(seen), "x-request-id": self._id(seen)}
-
-    # --- the server ---
-
-    def app(self) -> web.Application:
-        """The vendor's paths, and beside them `/_fake/...`, by which a test steers a fake in another process."""
-        app = web.Application(client_max_size=64 * 1024 * 1024)
-        for path in self.paths:
-            app.router.add_post(path, self.take)
-        app.router.add_post("/_fake/troubles", self._take_troubles)
-        app.router.add_post("/_fake/gate", self._open_gate)
-        app.router.add_get("/_fake/requests", self._show_requests)
-        app.router.add_route("*", "/{rest:.*}", self._elsewhere)
-        return app
-
-    async def _elsewhere(self, request: web.Request) -> web.StreamResponse:
-        body, headers = self.error(Refusal("path", f"Not found: {request.method} {request.path}", 404), "req_none")
-        return web.json_response(dict(body), status=404, headers=dict(headers))
-
-    async def _take_troubles(self, request: web.Request) -> web.Response:
-        self.troubles.extend(from_json(data) for data in await request.json())
-        return web.json_response({"waiting": len(self.troubles)})
-
-    async def _open_gate(self, request: web.Request) -> web.Response:
-        self.gate.set()
-        return web.json_response({})
-
-    async def _show_requests(self, request: web.Request) -> web.Response:
-        return web.json_response([seen.as_json() for seen in self.requests])
-
-
-@contextlib.asynccontextmanager
-async def serving(vendor: V, port: int = 0) -> AsyncIterator[V]:
-    """The vendor on a free port of loopback, in this process, until the block ends."""
-    runner = web.AppRunner(vendor.app(), handler_cancellation=True, shutdown_timeout=0.1, access_log=None)
-    await runner.setup()
-    try:
-        listener = socket.create_server(("127.0.0.1", port))
-        vendor.port = listener.getsockname()[1]
-        await web.SockSite(runner, listener).start()
-        yield vendor
-    finally:
-        vendor.gate.set()
-        await runner.cleanup()
 
 
 def _by_events(trouble: Trouble | None, reply: Reply) -> Trouble | None:

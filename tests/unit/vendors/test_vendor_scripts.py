@@ -96,9 +96,9 @@ async def test_the_calls_of_one_message_are_told_apart_by_their_index() -> None:
     assert said["text"] == "Both."
 
 
-@pytest.mark.parametrize("model", ["claude-haiku-4-5", "claude-opus-4-5"])
+@pytest.mark.parametrize("model", ["claude-haiku-4-5", "claude-opus-5"])
 async def test_each_model_can_have_a_script_of_its_own(model: str) -> None:
-    scripts = {name: Script([Say(name)]) for name in ("claude-haiku-4-5", "claude-opus-4-5")}
+    scripts = {name: Script([Say(name)]) for name in ("claude-haiku-4-5", "claude-opus-5")}
     async with serving(AnthropicVendor(scripts)) as vendor, claude(vendor) as client:
         asks: Any = [{"role": "user", "content": "who?"}]
         answer = await client.messages.create(model=model, max_tokens=9, messages=asks)
