@@ -53,7 +53,9 @@ def test_an_approval_is_for_one_tool_and_exactly_its_arguments(tool, arguments) 
     assert not asked.lets_run(tool, arguments)
 
 
-@pytest.mark.parametrize("decision", [None, *(set(ApprovalDecision) - {ApprovalDecision.APPROVED})])
+@pytest.mark.parametrize(
+    "decision", [None, *(each for each in ApprovalDecision if each is not ApprovalDecision.APPROVED)]
+)
 def test_nothing_but_an_approval_lets_a_call_run(decision) -> None:
     assert not Asked.as_of(replace(ROW, decision=decision), BEFORE).lets_run("refund", ARGUMENTS)
     assert not Asked.as_of(replace(ROW, decision=ApprovalDecision.APPROVED), EXPIRES_AT).lets_run("refund", ARGUMENTS)
