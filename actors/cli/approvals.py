@@ -12,6 +12,7 @@ import click
 
 from actors.cli import json_views
 from actors.cli.approval_words import asked_about, expires_in, stands, why_not
+from actors.cli.arguments import PROSE
 from actors.cli.lazy import Group
 from actors.cli.options import json_option, limit_option
 from actors.cli.output import (
@@ -106,8 +107,10 @@ def _deciding(command: Command) -> Command:
     """What both decisions take."""
     for option in (
         json_option,
-        click.option("--by", metavar="NAME", help="Who decides; absent: the user of this system."),
-        click.option("--reason", default="", metavar="TEXT", help="Why. Of a rejection, the agent is told."),
+        click.option("--by", metavar="NAME", type=PROSE, help="Who decides; absent: the user of this system."),
+        click.option(
+            "--reason", default="", metavar="TEXT", type=PROSE, help="Why; the agent is told of a rejection's."
+        ),
         ID,
     ):
         command = option(command)

@@ -9,11 +9,12 @@ from typing import Any
 
 import click
 
+from actors.cli.arguments import Command
 from actors.cli.options import json_lines_option
 from actors.cli.refusals import Refused
 
 
-@click.command()
+@click.command(cls=Command)
 @json_lines_option
 def demo(as_json: bool) -> None:
     """Run a real conversation through the whole pipeline, kill the process in the middle, and count.

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from actors.cli.approvals import decider
+from actors.cli.arguments import Command
 from actors.cli.chat.lines import is_input
 from actors.cli.chat.screen import screen_and_lines
 from actors.cli.chat.talk import SESSION_MAX, Talk
@@ -31,7 +32,7 @@ from insika.storage.port import ConfigurationStore
 READING_PACE_S = 0.03
 
 
-@click.command(short_help="Run everything in this process and chat with an agent.")
+@click.command(cls=Command, short_help="Run everything in this process and chat with an agent.")
 @click.option("--agent", help="Whom to talk to; absent: the only one there is, or `demo`.")
 @click.option("--session", default="dev", show_default=True, help="The conversation to go on with.")
 @click.pass_context

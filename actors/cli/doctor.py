@@ -10,6 +10,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
+from actors.cli.arguments import Command
 from actors.cli.options import json_option
 from actors.cli.output import on_one_line, on_terminal, print_json, print_rich
 from actors.cli.parts import parts_here
@@ -25,7 +26,7 @@ from insika.text import counted
 _STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
 
 
-@click.command()
+@click.command(cls=Command)
 @json_option
 @click.pass_context
 def doctor(context: click.Context, as_json: bool) -> None:

@@ -13,6 +13,7 @@ from typing import cast
 
 import click
 
+from actors.cli.arguments import Command
 from actors.cli.options import WANTS_JSON
 from actors.cli.refusals import Refused
 from insika.errors import InsikaError
@@ -25,6 +26,8 @@ WHAT_TO_DO = {
 
 class Group(click.Group):
     """A group that guesses what a mistyped command was meant to be."""
+
+    command_class = Command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

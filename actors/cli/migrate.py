@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import click
 
+from actors.cli.arguments import Command
 from actors.cli.options import json_option
 from actors.cli.output import print_json
 from actors.cli.running import environment_here, run
@@ -15,7 +16,7 @@ from insika.clock import SystemClock
 from insika.storage.migrate import Migration
 
 
-@click.command(short_help="Bring the database up to date.")
+@click.command(cls=Command, short_help="Bring the database up to date.")
 @click.option("--check", is_flag=True, help="Change nothing; exit with 1 when something is pending.")
 @json_option
 @click.pass_context

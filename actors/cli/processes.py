@@ -9,6 +9,7 @@ from contextlib import suppress
 
 import click
 
+from actors.cli.arguments import Command
 from actors.cli.parts import parts_here
 from actors.cli.running import environment_here, leave_nothing_running, run
 from actors.cli.stopping import stop_on_signals
@@ -40,7 +41,7 @@ async def _run(process: Process) -> int:
     return await leave_nothing_running(0)
 
 
-@click.command(short_help="Take jobs off RabbitMQ.")
+@click.command(cls=Command, short_help="Take jobs off RabbitMQ.")
 @click.pass_context
 def ingress(context: click.Context) -> None:
     """Take jobs off the queue insika.turns, in order, and have each accepted or kept aside.
@@ -54,7 +55,7 @@ def ingress(context: click.Context) -> None:
     run_process(context, run_ingress)
 
 
-@click.command(short_help="Run the turns of sessions.")
+@click.command(cls=Command, short_help="Run the turns of sessions.")
 @click.pass_context
 def worker(context: click.Context) -> None:
     """Run the turns of sessions, up to INSIKA_SLOTS at once. Start as many as you like, on as many machines.
@@ -68,7 +69,7 @@ def worker(context: click.Context) -> None:
     run_process(context, run_worker)
 
 
-@click.command(short_help="Wake what has become due.")
+@click.command(cls=Command, short_help="Wake what has become due.")
 @click.pass_context
 def clock(context: click.Context) -> None:
     """Wake sessions and deliveries that have become due: an owner died, a debounce is over, a retry may be made.

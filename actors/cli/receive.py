@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from actors.cli.arguments import Command
 from actors.cli.options import json_lines_option
 from actors.cli.output import on_one_line, one_line
 from actors.cli.refusals import Refused
@@ -19,7 +20,7 @@ from insika.channels import signing_secret
 SECRETS = "INSIKA_RECEIVE_SECRETS"
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--port", type=click.IntRange(0, 65_535), required=True, help="On 127.0.0.1; 0 takes a free one.")
 @click.option(
     "--secret",

@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import click
 
+from actors.cli.arguments import Command
 from actors.cli.options import json_option
 from actors.cli.output import print_json
 from actors.cli.running import environment_here, open_database, run
@@ -21,7 +22,7 @@ MEANS = {
 }
 
 
-@click.command()
+@click.command(cls=Command)
 @json_option
 def recover(as_json: bool) -> None:
     """Pick up what a dead process left: send deliveries that are due, settle those it was sending, wake sessions.

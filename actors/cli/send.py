@@ -11,6 +11,7 @@ import uuid
 
 import click
 
+from actors.cli.arguments import PROSE, Command
 from actors.cli.options import json_option
 from actors.cli.refusals import Refused
 from actors.cli.running import open_door, run
@@ -19,7 +20,7 @@ from insika.choices import QueueMode
 from insika.errors import InsikaError
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--session", required=True, help="The conversation; messages of one run in order.")
 @click.option("--agent", required=True, help="Who shall answer.")
 @click.option("--id", "id_", help="This message's id; sent again under the same one, it counts once. Absent: made up.")
@@ -29,7 +30,7 @@ from insika.errors import InsikaError
 @click.option("--mode", type=click.Choice([str(mode) for mode in QueueMode]), help="What to do in a busy session.")
 @click.option("--amqp", is_flag=True, help="Publish it to RabbitMQ at INSIKA_AMQP_URL.")
 @json_option
-@click.argument("text")
+@click.argument("text", type=PROSE)
 @click.pass_context
 def send(
     context: click.Context,

@@ -12,7 +12,10 @@ from typing import Any
 import click
 import pytest
 
+from actors.cli.arguments import Command
 from actors.cli.main import COMMANDS, cli
+
+BROKEN = os.fsdecode(b"\xff\xfe")
 
 
 def every_command() -> dict[str, click.Command]:
@@ -81,6 +84,37 @@ def test_everything_that_is_listed_or_shown_can_be_had_as_json(name: str) -> Non
 )
 def test_bad_usage_is_told_apart_by_its_exit_code(command_line: Any, arguments: list[str]) -> None:
     assert command_line.run(*arguments).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["approvals", "approve", BROKEN], "ID"),
+        (["approvals", "show", BROKEN, "--json"], "ID"),
+        (["turns", "show", BROKEN], "ID"),
+        (["turns", "cancel", BROKEN], "ID"),
+        (["turns", "list", "--session", BROKEN], "--session"),
+        (["sessions", "show", BROKEN], "SESSION"),
+        (["sessions", "withdraw", "s", BROKEN], "MESSAGE_ID"),
+        (["sessions", "retry", "s", "--turn", BROKEN], "--turn"),
+        (["sessions", "pause", "s", "--tenant", BROKEN], "--tenant"),
+        (["send", "--session", "s", "--agent", "a", "--id", BROKEN, "hello"], "--id"),
+        (["dev", "--session", BROKEN], "--session"),
+        (["outbox", "resend", BROKEN], "ID"),
+        (["agents", "show", BROKEN], "ID"),
+    ],
+)
+def test_a_name_that_no_store_can_hold_is_used_wrongly(migrated: Any, arguments: list[str], named: str) -> None:
+    result = migrated.run(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    told = result.stderr.splitlines()[-1]
+    assert told.startswith("Error: Invalid value for ")
+    assert (named in told, told.endswith(": must not hold NUL or a lone surrogate")) == (True, True)
+
+
+@pytest.mark.parametrize("name", [name for name, made in every_command().items() if not isinstance(made, click.Group)])
+def test_every_command_looks_at_its_names(name: str) -> None:
+    assert isinstance(every_command()[name], Command)
 
 
 @pytest.mark.parametrize("arguments", [["sessions", "list"], ["outbox", "list"], ["recover"], ["agents", "list"]])
