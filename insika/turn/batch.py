@@ -42,10 +42,12 @@ class BatchRunner:
         self._gate = ApprovalGate(turn, ports)
         self._concurrency = turn.limits.tool_concurrency
         self._out_of_time = out_of_time
+        self._riding: CallResult | None = None
 
     async def run(self, batch: OpenBatch, rules: TurnRules) -> tuple[CallResult, ...]:
         """The N results in announced order. When the rules stop the turn, the calls before that point have run and
         the rest are answered as not run. Raises Suspended when the turn waits for a person."""
+        self._riding = None
         results: dict[int, CallResult] = {}
         admitted: list[CallRow] = []
         stopped: list[CallRow] = []
@@ -61,6 +63,13 @@ class BatchRunner:
         for result in ordered:
             rules.returned(result.content, halts=result.halts)
         return ordered
+
+    async def record_late(self, batch: OpenBatch) -> None:
+        """The batch will not be closed as it was meant to be: record what a call has answered and was to be written
+        with that. What was done was done, also when the turn is cut. Raises Superseded when it may not be written."""
+        if self._riding is not None:
+            riding, self._riding = self._riding, None
+            await self._log.finish_call(batch.step, riding)
 
     async def _run_admitted(self, batch: OpenBatch, rows: list[CallRow], stop: str | None) -> list[CallResult]:
         waiting = {row.index: row for row in rows if stop is None and self._waits(batch, row)}
@@ -116,6 +125,8 @@ class BatchRunner:
     async def _record(self, batch: OpenBatch, row: CallRow, result: CallResult, *, rides: bool) -> CallResult:
         asked = batch.asked.get(row.call_id)
         if row.state in FINISHED or (rides and asked is None):
+            if row.state not in FINISHED and result.state is CallState.DONE:
+                self._riding = result
             return result
         result = settles(result, asked)
         await self._log.finish_call(batch.step, result)

@@ -59,11 +59,8 @@ class TurnLoop:
                 self._crash(CrashPoint.BATCH_RAN)
                 if self._rules.stopped_by is not None and not self._rules.synthesizes:
                     raise self._rules.stopped_by
-                if any(result.halts for result in results):
-                    await self._commit_halted(batch, results)
+                if await self._close(batch, results):
                     return
-                self._asker.check_time()
-                await self._cross(batch, results)
                 results = ()
         except (ProviderError, TurnTimeout, StepLimit.Exceeded, ToolRepetition) as error:
             await self._fail(error, results)
@@ -118,6 +115,19 @@ class TurnLoop:
             for index, call in enumerate(announced)
         )
         return OpenBatch(state.step, message, rows)
+
+    async def _close(self, batch: OpenBatch, results: tuple[CallResult, ...]) -> bool:
+        """True: with the batch the turn has ended."""
+        try:
+            if any(result.halts for result in results):
+                await self._commit_halted(batch, results)
+                return True
+            self._asker.check_time()
+            await self._cross(batch, results)
+        except Superseded:
+            await self._batches.record_late(batch)
+            raise
+        return False
 
     async def _cross(self, batch: OpenBatch, results: tuple[CallResult, ...]) -> None:
         closing = [tool_result(result.call_id, result.content, is_error=result.is_error) for result in results]

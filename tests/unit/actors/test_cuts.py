@@ -72,6 +72,27 @@ async def test_calls_that_had_not_started_when_the_turn_was_cut_never_start(plac
     assert [message.content for message in messages[-2:]] == ["pay 2 done", sentences.not_run("cancelled")]
 
 
+@pytest.mark.parametrize("how", ["cancel", "interrupt"])
+async def test_a_call_that_ran_to_its_end_keeps_its_result_when_the_turn_was_cut_meanwhile(place_for, how):
+    """Also the only one of its batch, without effects, whose result would have been written with the boundary."""
+    place = place_for(LONG)
+    place.shop.gates["look", 1] = gate = Gate()
+    process = await place.process()
+    accepted = await process.send("long")
+    await gate.reached()
+    if how == "cancel":
+        await process.cancel(accepted.turn_id)
+    else:
+        await process.send("stop", queue_mode="interrupt")
+    gate.open()
+    await process.idle()
+
+    assert (await process.turn(accepted.turn_id)).state is TurnState.CANCELLED
+    (call,) = await process.select(f"SELECT state, result FROM tool_calls WHERE turn_id = '{accepted.turn_id}'")
+    assert (call["state"], call["result"]) == ("done", "look 1 done")
+    assert "look 1 done" in [message.content for message in await process.messages()]
+
+
 async def test_an_answer_that_was_committed_first_stays(place_for):
     process = await place_for(LONG).process()
     accepted = await process.send("short", channel="web")
