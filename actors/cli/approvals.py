@@ -204,7 +204,7 @@ def _decide(
 def _what_follows(decision: ApprovalDecision, summary: ApprovalSummary) -> str:
     about = asked_about(summary)
     if decision is ApprovalDecision.APPROVED:
-        return f"{about} runs, once, with exactly these arguments."
+        return f"{about} may run: once, with exactly these arguments, unless its turn ends first."
     told = f", and why: {on_one_line(summary.approval.reason)}" if summary.approval.reason else "."
     return f"{about} does not run. The agent is told so{told}"
 

@@ -72,7 +72,10 @@ def test_nothing_to_decide_is_said(migrated: Any) -> None:
 def test_an_approval_is_decided_by_the_beginning_of_its_id_and_leaves_the_list(command_line: Any) -> None:
     command_line.seed(asked(ID, OTHER_ID))
     done = command_line.run("approvals", "approve", "5c1f", "--by", "ann")
-    assert done.output == f'approved  {ID}  by ann\nlook_up {{"n": 1}} runs, once, with exactly these arguments.\n'
+    assert (
+        done.output
+        == f'approved  {ID}  by ann\nlook_up {{"n": 1}} may run: once, with exactly these arguments, unless its turn ends first.\n'
+    )
     assert [row["approval_id"] for row in command_line.json("approvals", "list")] == [OTHER_ID]
     both = command_line.json("approvals", "list", "--all")
     assert [(row["decision"], row["decided_by"]) for row in both] == [(None, None), ("approved", "ann")]
