@@ -29,11 +29,12 @@ NEVER_BEGUN = (TurnState.CANCELLED, TurnState.REFUSED)
 @dataclass(frozen=True, slots=True)
 class News:
     """What is new. Everything that a turn said stands in `entries` by the time it is in `ended`. `asked`: calls about
-    which a person is asked now."""
+    which a person is asked now; `settled`: such of earlier looks about which nobody need decide any more."""
 
     entries: Sequence[LogEntry]
     ended: Sequence[TurnRow]
     asked: Sequence[ApprovalSummary] = ()
+    settled: Sequence[ApprovalSummary] = ()
 
 
 class Follower:
@@ -48,11 +49,11 @@ class Follower:
         self._heard: set[int] = set()
         self._awaited: dict[int, Accepted] = {}
         self._busy = False
+        self._suspended = False
         self._told_of: set[str] = set()
         self.paused = False
         self.questions: Sequence[ApprovalSummary] = ()
-        """The calls that waited for a person at the last look, the oldest first; only once their turn waits for
-        nothing else."""
+        """The calls that waited for a person at the last look, the oldest first."""
 
     @property
     def seen(self) -> int:
@@ -63,7 +64,11 @@ class Follower:
     def quiet(self) -> bool:
         """At the last look nothing ran, nothing waited, and all that was awaited had come; or all of it waits for a
         person."""
-        if self.questions and not any(each.verdict is Verdict.INTERRUPTING for each in self._awaited.values()):
+        if (
+            self._suspended
+            and self.questions
+            and not any(each.verdict is Verdict.INTERRUPTING for each in self._awaited.values())
+        ):
             return True
         return not (self._busy or self._open or self._awaited)
 
@@ -89,7 +94,7 @@ class Follower:
         """Raises StoreUnavailable."""
         session = await self._store.session(self.name, tenant=self._tenant)
         if session is None:
-            return News((), ())
+            return News((), (), *await self._asked(None))
         self.paused = session.paused
         self._busy = session.turn_id is not None or session.waiting > 0
         if session.turn_id is not None:
@@ -105,18 +110,31 @@ class Follower:
                 self._awaited.pop(entry.position, None)
         for turn in ended:
             self._open.discard(turn.id)
-        return News(entries, ended, await self._asked(session))
+        return News(entries, ended, *await self._asked(session))
 
-    async def _asked(self, session: SessionRow) -> Sequence[ApprovalSummary]:
-        turn = await self._store.turn(session.turn_id) if session.turn_id is not None else None
-        if turn is None or turn.state is not TurnState.WAITING:
-            self.questions = ()
-            return ()
-        waiting = await self._store.approvals(ASKED_AT_MOST, open_only=True)
-        self.questions = [each for each in waiting if each.approval.turn_id == turn.id]
-        new = [each for each in self.questions if each.approval.id not in self._told_of]
+    async def open_questions(self) -> Sequence[ApprovalSummary]:
+        """The calls of this session that wait for a person now, the oldest first. Raises StoreUnavailable."""
+        session = await self._store.session(self.name, tenant=self._tenant)
+        return [] if session is None else await self._waiting(session.turn_id)
+
+    async def _asked(self, session: SessionRow | None) -> tuple[list[ApprovalSummary], list[ApprovalSummary]]:
+        """What is newly asked, and what is asked no longer."""
+        turn = await self._store.turn(session.turn_id) if session is not None and session.turn_id is not None else None
+        self._suspended = turn is not None and turn.state is TurnState.WAITING
+        waiting = await self._waiting(turn.id if turn is not None else None)
+        new = [each for each in waiting if each.approval.id not in self._told_of]
+        found = [await self._store.approval(id_) for id_ in self._told_of - {each.approval.id for each in waiting}]
+        gone = [each for each in found if each is not None and not each.open]
         self._told_of.update(each.approval.id for each in new)
-        return new
+        self._told_of.difference_update(each.approval.id for each in gone)
+        self.questions = waiting
+        return new, sorted(gone, key=lambda each: (each.approval.asked_at, each.approval.id))
+
+    async def _waiting(self, turn_id: str | None) -> list[ApprovalSummary]:
+        if turn_id is None:
+            return []
+        waiting = await self._store.approvals(ASKED_AT_MOST, open_only=True)
+        return [each for each in waiting if each.approval.turn_id == turn_id]
 
     async def _ended(self, running: str | None) -> list[TurnRow]:
         ended = []

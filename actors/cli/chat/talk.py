@@ -7,38 +7,33 @@ after the other, each once everything before it has been answered.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import uuid
 from collections.abc import Callable
 
 from rich.text import Text
 
+from actors.cli.chat.deciding import Questions
 from actors.cli.chat.follower import Follower
 from actors.cli.chat.lines import ReadLine, next_line
 from actors.cli.chat.screen import Screen
-from actors.cli.chat.view import RECEIPTS, asks, decided, ended, note, said
+from actors.cli.chat.view import RECEIPTS, ended, note, said
 from actors.cli.output import on_one_line, printable
 from actors.control import Control
 from actors.ingress import Ingress, Kept
-from insika.clock import SystemClock
 from insika.errors import InsikaError
 from insika.storage.port import ReadStore, StoreUnavailable
-from insika.storage.rows import Accepted, ApprovalDecision, ApprovalSummary, TurnState, Verdict
+from insika.storage.rows import Accepted, TurnState, Verdict
 
 LOOK_S = 0.05
 """Between two looks into the store."""
 SESSION_MAX = 256
-YES_OR_NO = {
-    "y": ApprovalDecision.APPROVED,
-    "yes": ApprovalDecision.APPROVED,
-    "n": ApprovalDecision.REJECTED,
-    "no": ApprovalDecision.REJECTED,
-}
-"""What decides about the oldest call that waits, as long as one does; at any other time it is said to the agent."""
 
 HELP = """\
   Write a message and press enter. While the agent works you may go on writing.
-  y, n            let a call run that waits for you, or not
+  y, n            let the call run that waits for you, or not
+  y ID, n ID      the same, of the call with this id, where several wait
   /session NAME   talk in another conversation
   /help           this text
   /quit           leave (so does Ctrl-D); what is under way is finished first, or later"""
@@ -58,6 +53,7 @@ class Talk:
         self._screen = screen
         self._agent = agent
         self._follower = Follower(store, "")
+        self._questions = Questions(control, screen, self._follower, decider)
         self._mine: dict[int, Verdict] = {}
         self._answered: set[str] = set()
         self.failures = 0
@@ -66,7 +62,9 @@ class Talk:
         """Talk in this session from now on. What runs in the one before goes on unseen."""
         follower = Follower(self._store, session)
         await follower.begin()
+        await self._tell_left()
         self._follower, self._mine = follower, {}
+        self._questions = Questions(self._control, self._screen, follower, self._decider)
         known = f"{follower.seen} messages so far" if follower.seen else "new"
         self._screen.show(note(f"session {on_one_line(session)}, {known}"))
         if not follower.quiet:
@@ -79,6 +77,7 @@ class Talk:
             while (line := await next_line(read)) is not None and await self._take(line):
                 pass
             following.cancel()
+        await self._tell_left()
 
     async def piped(self, read: ReadLine) -> None:
         """Until the lines end and the last is answered."""
@@ -89,17 +88,15 @@ class Talk:
             if not await self._take(line):
                 break
             await self._until_quiet()
+        await self._tell_left()
 
     async def _take(self, line: str) -> bool:
         """False: the person wants to leave."""
         if not line.strip():
             return True
-        word = line.strip().lower()
-        if word in YES_OR_NO and self._follower.questions:
-            await self._decide(self._follower.questions[0], YES_OR_NO[word])
-            return True
         if not line.startswith("/"):
-            await self._say(line)
+            if not await self._decides(line):
+                await self._say(line)
             return True
         command, _, argument = line.strip().partition(" ")
         name = argument.strip()
@@ -131,15 +128,17 @@ class Talk:
         else:
             self._taken(answer, was_busy)
 
-    async def _decide(self, question: ApprovalSummary, decision: ApprovalDecision) -> None:
+    async def _decides(self, line: str) -> bool:
+        """Whether this was a word on a call that waits for a person."""
         try:
-            made = await self._control.decide(question.approval.id, decision, by=self._decider)
+            return await self._questions.take(line)
         except StoreUnavailable as error:
             self._fail(f"The decision may not have been taken: {error.message}")
-            return
-        if made is not None:
-            self._follower.decided(made.approval.id)
-            self._screen.show(decided(made))
+            return True
+
+    async def _tell_left(self) -> None:
+        with contextlib.suppress(StoreUnavailable):  # nothing hangs on these words
+            await self._questions.tell_left()
 
     def _taken(self, accepted: Accepted, was_busy: bool) -> None:
         if accepted.position is not None:
@@ -173,6 +172,7 @@ class Talk:
         news = await follower.look()
         if follower is not self._follower:
             return  # the person has gone to another session meanwhile
+        self._questions.tell_settled(news.settled)
         for entry in news.entries:
             for line in said(entry, self._agent, self._mine):
                 self._screen.show(line)
@@ -183,9 +183,7 @@ class Talk:
             for line in ended(turn, follower.name, answered=self._answered):
                 self._screen.show(line)
             self._answered.discard(turn.id)
-        for question in news.asked:
-            for line in asks(question, SystemClock().now()):
-                self._screen.show(line)
+        self._questions.ask(news.asked)
 
     def _fail(self, why: str) -> None:
         self.failures += 1

@@ -7,13 +7,14 @@ from datetime import datetime
 
 from rich.text import Text
 
-from actors.cli.approval_words import asked_about, expires_in, why_not
+from actors.cli.approval_words import asked_about, expires_in, stands, why_not
 from actors.cli.json_views import speaker
 from actors.cli.output import on_one_line, one_line, printable
 from insika.storage.rows import ApprovalSummary, Decided, LogEntry, TurnRow, TurnState, Verdict
 from insika.turn.sentences import MARK
 
 _RESULT_WIDTH = 160
+_ID_WIDTH = 8
 
 RECEIPTS: Mapping[Verdict, str] = {
     Verdict.ACCEPTED: "accepted: it waits for a turn of its own",
@@ -29,19 +30,36 @@ def note(text: str) -> Text:
     return Text(f"[{text}]", style="dim")
 
 
-def asks(question: ApprovalSummary, now: datetime) -> list[Text]:
-    """A call that waits for a person, and how to decide about it."""
+def chat_id(id_: str) -> str:
+    """Enough of an approval's id to know it by in a chat, and to type."""
+    return id_[:_ID_WIDTH]
+
+
+def asks(question: ApprovalSummary, now: datetime, *, alone: bool) -> list[Text]:
+    """A call that waits for a person, and how to decide about it. `alone`: no other one waits in this session."""
     id_, left = question.approval.id, expires_in(question, now)
+    write = "y or n" if alone else f"y {chat_id(id_)} or n {chat_id(id_)}"
     return [
-        Text(f"May {asked_about(question)} run? Write y or n, within {left}.", style="bold yellow"),
-        note(f"or from elsewhere: insika approvals show {id_}"),
+        Text(f"May {asked_about(question)} run? Write {write}, within {left}.", style="bold yellow"),
+        note(f"question {chat_id(id_)}; or from elsewhere: insika approvals show {id_}"),
     ]
 
 
-def decided(decision: Decided) -> Text:
+def decided(decision: Decided, question: ApprovalSummary) -> Text:
+    """What came of a word that was said in this chat."""
     if not decision.won:
-        return note(on_one_line(why_not(decision.approval)))
-    return note(f"{decision.approval.decision}: {on_one_line(decision.approval.tool)}")
+        return note(f"{_which(question)}: {on_one_line(why_not(decision.approval))}")
+    return note(f"{decision.approval.decision}: {_which(question)}")
+
+
+def settled(question: ApprovalSummary, now: datetime) -> Text:
+    """Of a question about which nobody in this chat has decided, and about which nobody need decide any more."""
+    return note(f"no longer asked: {_which(question)}: {on_one_line(stands(question, now))}")
+
+
+def left_open(question: ApprovalSummary, now: datetime) -> Text:
+    decide = f"insika approvals approve {question.approval.id} (or reject)"
+    return note(f"{_which(question)} waits for a person, {expires_in(question, now)} left: {decide}")
 
 
 def said(entry: LogEntry, agent: str, mine: Mapping[int, Verdict]) -> list[Text]:
@@ -73,6 +91,10 @@ def ended(turn: TurnRow, session: str, *, answered: Collection[str]) -> list[Tex
         again = f"`insika sessions retry {session}` runs it once more."
         return [Text(f"The turn failed. {printable(why)}. {again}".replace("..", "."), style="red")]
     return [note(f"the turn was {turn.state}: {why}")]
+
+
+def _which(question: ApprovalSummary) -> str:
+    return f"{asked_about(question)} (question {chat_id(question.approval.id)})"
 
 
 def _by_person(entry: LogEntry, mine: Mapping[int, Verdict]) -> list[Text]:

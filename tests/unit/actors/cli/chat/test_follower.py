@@ -202,15 +202,31 @@ async def test_a_question_that_stands_already_is_news_to_who_comes(world: World)
     assert [each.approval.call_id for each in (await follower.look()).asked] == ["c1"]
 
 
-async def test_nobody_is_asked_while_other_calls_of_the_turn_run(world: World) -> None:
+async def test_a_question_is_news_while_other_calls_of_the_turn_run_and_the_session_is_not_quiet(world: World) -> None:
     follower = await following(world)
     accepted = await world.say("hello")
     owner = await world.own(accepted.session_id)
     await owner.start()
     await owner.append("c1")
     assert await owner.ask("c1")
-    assert (await follower.look()).asked == ()
+    assert [each.approval.call_id for each in (await follower.look()).asked] == ["c1"]
     assert not follower.quiet
+    assert await owner.suspend()
+    assert (await follower.look()).asked == []
+    assert follower.quiet
+
+
+async def test_a_question_that_is_settled_elsewhere_is_news_once(world: World) -> None:
+    follower = await following(world)
+    owner = await asking(world, "c1", "c2")
+    assert (await follower.look()).settled == []
+    await world.store.decide(owner.approval("c1").id, ApprovalDecision.REJECTED, by="ann")
+    (gone,) = (await follower.look()).settled
+    assert (gone.approval.call_id, gone.approval.decided_by) == ("c1", "ann")
+    assert (await follower.look()).settled == []
+    world.clock.advance(601)
+    (gone,) = (await follower.look()).settled
+    assert (gone.approval.call_id, gone.approval.decision) == ("c2", None)
 
 
 async def test_a_message_that_waits_behind_a_question_is_quiet_and_an_interrupt_is_not(world: World) -> None:
