@@ -9,12 +9,23 @@ from actors.cli.output import how_long, moment, on_one_line, one_line
 from insika.storage.rows import ApprovalDecision, ApprovalRow, ApprovalSummary
 
 _ABOUT_WIDTH = 100
+_IN_FULL_MAX = 4_000
 
 
 def asked_about(summary: ApprovalSummary) -> str:
     """The call, on one line: its tool and the beginning of its arguments."""
     arguments = json.dumps(summary.arguments, ensure_ascii=False)
     return f"{on_one_line(summary.approval.tool)} {one_line(arguments, _ABOUT_WIDTH)}"
+
+
+def asked_about_in_full(summary: ApprovalSummary) -> tuple[str, str]:
+    """The call with its arguments as they are, and what to add where some thousand characters of them were not all."""
+    arguments = on_one_line(json.dumps(summary.arguments, ensure_ascii=False))
+    tool = on_one_line(summary.approval.tool)
+    if len(arguments) <= _IN_FULL_MAX:
+        return f"{tool} {arguments}", ""
+    shown = f"{tool} {arguments[:_IN_FULL_MAX]}…"
+    return shown, f"\nThe arguments are cut here; `insika approvals show {summary.approval.id}` shows all of them."
 
 
 def expires_in(summary: ApprovalSummary, now: datetime) -> str:

@@ -5,37 +5,33 @@ from __future__ import annotations
 import getpass
 import json
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, TypeVar
 
 import click
 
 from actors.cli import json_views
-from actors.cli.approval_words import asked_about, expires_in, stands, why_not
+from actors.cli.approval_lists import print_approvals
+from actors.cli.approval_words import asked_about_in_full, stands, why_not
 from actors.cli.arguments import PROSE
 from actors.cli.lazy import Group
-from actors.cli.options import json_option, limit_option
+from actors.cli.options import json_option, limit_of
 from actors.cli.output import (
     moment,
     on_one_line,
-    one_line,
     print_fields,
     print_heading,
     print_json,
-    print_table,
     printable,
-    short_id,
 )
 from actors.cli.refusals import NotFound, Refused
 from actors.cli.running import open_desk, open_store, run
-from actors.cli.short_ids import whole_id
+from actors.cli.short_ids import as_given, decided_id, whole_id
 from insika.clock import SystemClock
 from insika.storage.port import ReadStore
 from insika.storage.rows import ApprovalDecision, ApprovalSummary, Decided
 
 REASON_MAX = 1_000
 BY_MAX = 128
-_ARGUMENTS_WIDTH = 80
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -56,10 +52,10 @@ def approvals() -> None:
 
 @approvals.command("list")
 @click.option("--all", "all_", is_flag=True, help="Those too that nobody need decide any more.")
-@limit_option
+@limit_of("the oldest of those that wait first; with --all then the others, the newest first")
 @json_option
 def list_(all_: bool, limit: int, as_json: bool) -> None:
-    """List the calls that wait for a person, the oldest first.
+    """List the calls that wait for a person, the oldest first; with --all then the others, the newest first.
 
     \b
     Example:  insika approvals list --all --json
@@ -145,32 +141,6 @@ def reject(context: click.Context, *, approval_id: str, reason: str, by: str | N
     _decide(context, approval_id, ApprovalDecision.REJECTED, by=by, reason=reason, as_json=as_json)
 
 
-def print_approvals(rows: Sequence[ApprovalSummary], now: datetime, *, all_: bool, empty: str) -> None:
-    with_tenant = any(row.tenant for row in rows)
-    print_table(
-        [
-            *("approval", "session", *(["tenant"] if with_tenant else []), "agent", "tool", "arguments", "asked"),
-            "state" if all_ else "expires in",
-        ],
-        [
-            (
-                short_id(row.approval.id),
-                row.session,
-                *([row.tenant or "-"] if with_tenant else []),
-                row.agent,
-                row.approval.tool,
-                one_line(json.dumps(row.arguments, ensure_ascii=False), _ARGUMENTS_WIDTH),
-                moment(row.approval.asked_at),
-                stands(row, now) if all_ else expires_in(row, now),
-            )
-            for row in rows
-        ],
-        whole=("approval", "asked", "expires in"),
-        cut=("arguments",),
-        empty=empty,
-    )
-
-
 def decider(given: str | None = None) -> str:
     """Who is said to decide: the name that was given, or the system's user."""
     if given is not None:
@@ -202,11 +172,11 @@ def _decide(
 
 
 def _what_follows(decision: ApprovalDecision, summary: ApprovalSummary) -> str:
-    about = asked_about(summary)
+    about, more = asked_about_in_full(summary)
     if decision is ApprovalDecision.APPROVED:
-        return f"{about} may run: once, with exactly these arguments, unless its turn ends first."
+        return f"{about} may run: once, with exactly these arguments, unless its turn ends first.{more}"
     told = f", and why: {on_one_line(summary.approval.reason)}" if summary.approval.reason else "."
-    return f"{about} does not run. The agent is told so{told}"
+    return f"{about} does not run. The agent is told so{told}{more}"
 
 
 def _whole(arguments: Mapping[str, Any]) -> str:
@@ -226,7 +196,7 @@ async def _show(given: str) -> ApprovalSummary:
 async def _decided(given: str, decision: ApprovalDecision, by: str, reason: str) -> tuple[Decided, ApprovalSummary]:
     """What was decided, and the approval as it stands then."""
     async with open_desk() as desk:
-        id_ = (await _named(desk.store, given)).approval.id
+        id_ = (await _named(desk.store, await decided_id(given, desk.store.approval_ids))).approval.id
         decided = await desk.control.decide(id_, decision, by=by, reason=reason)
         if decided is None:
             raise _missing(given)
@@ -241,4 +211,4 @@ async def _named(store: ReadStore, given: str) -> ApprovalSummary:
 
 
 def _missing(given: str) -> NotFound:
-    return NotFound(f"there is no approval {given!r}; `insika approvals list --all` shows those there are")
+    return NotFound(f"there is no approval {as_given(given)}; `insika approvals list --all` shows those there are")

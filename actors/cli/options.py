@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 LISTED_AT_MOST = 1_000_000
 WANTS_JSON = "insika.json"
@@ -24,10 +29,17 @@ tenant_option = click.option(
 wait_option = click.option(
     "--wait/--no-wait", default=True, help="Wait some seconds for what comes of it; the default.", show_default=False
 )
-limit_option = click.option(
-    "--limit",
-    type=click.IntRange(1, LISTED_AT_MOST),
-    default=100,
-    show_default=True,
-    help="How many to list, the newest first.",
-)
+
+
+def limit_of(order: str) -> Callable[[Command], Command]:
+    """`order`: in which rows are listed, and so which of them are left out."""
+    return click.option(
+        "--limit",
+        type=click.IntRange(1, LISTED_AT_MOST),
+        default=100,
+        show_default=True,
+        help=f"How many to list, {order}.",
+    )
+
+
+limit_option = limit_of("the newest first")

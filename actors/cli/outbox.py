@@ -12,7 +12,7 @@ from actors.cli.options import json_option, limit_option
 from actors.cli.output import moment, one_line, print_fields, print_heading, print_json, print_table, rfc3339, short_id
 from actors.cli.refusals import NotFound, Refused
 from actors.cli.running import open_database, run
-from actors.cli.short_ids import whole_id
+from actors.cli.short_ids import as_given, whole_id
 from actors.cli.yaml_view import print_yaml
 from insika.channels import redacted_url
 from insika.text import counted
@@ -160,7 +160,7 @@ async def _show(delivery_id: str) -> DeliveryRow:
 async def _named(deliveries: OutboxStore, delivery_id: str) -> DeliveryRow:
     row = await deliveries.show(await whole_id(delivery_id, deliveries.ids))
     if row is None:
-        raise NotFound(f"there is no delivery {delivery_id!r}; `insika outbox list` shows those there are")
+        raise NotFound(f"there is no delivery {as_given(delivery_id)}; `insika outbox list` shows those there are")
     return row
 
 

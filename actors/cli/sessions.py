@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from actors.cli import json_views
-from actors.cli.approvals import print_approvals
+from actors.cli.approval_lists import print_approvals
 from actors.cli.conversation import told_by_turn
 from actors.cli.lazy import Group
 from actors.cli.options import json_option, limit_option, tenant_option, wait_option

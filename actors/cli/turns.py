@@ -23,7 +23,7 @@ from actors.cli.output import (
 )
 from actors.cli.refusals import NotFound, Refused, no_session
 from actors.cli.running import open_desk, open_store, run
-from actors.cli.short_ids import whole_id
+from actors.cli.short_ids import as_given, whole_id
 from insika.storage.port import ReadStore
 from insika.storage.rows import (
     TERMINAL,
@@ -198,7 +198,7 @@ def _state(call: CallRow) -> str:
 
 
 def _missing(turn_id: str) -> NotFound:
-    return NotFound(f"there is no turn {turn_id!r}; `insika turns list` shows those there are")
+    return NotFound(f"there is no turn {as_given(turn_id)}; `insika turns list` shows those there are")
 
 
 async def _latest(name: str | None, tenant: str, limit: int) -> list[tuple[TurnRow, SessionRow | None]]:

@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from actors.cli.chat.follower import Follower
 from actors.cli.chat.screen import Screen
 from actors.cli.chat.view import asks, chat_id, decided, left_open, note, settled
+from actors.cli.short_ids import BEGINNING_MIN
 from actors.control import Control
 from insika.clock import SystemClock
 from insika.storage.rows import ApprovalDecision, ApprovalSummary
 
-BEGINNING_MIN = 4
-"""Characters of an id, at least, by which a question is named."""
 _WORD = re.compile(r"(y|yes|n|no)(?:\s+(\S+))?", re.IGNORECASE)
 
 

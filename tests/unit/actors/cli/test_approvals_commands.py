@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import getpass
+import json
+import sqlite3
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -72,10 +74,10 @@ def test_nothing_to_decide_is_said(migrated: Any) -> None:
 def test_an_approval_is_decided_by_the_beginning_of_its_id_and_leaves_the_list(command_line: Any) -> None:
     command_line.seed(asked(ID, OTHER_ID))
     done = command_line.run("approvals", "approve", "5c1f", "--by", "ann")
-    assert (
-        done.output
-        == f'approved  {ID}  by ann\nlook_up {{"n": 1}} may run: once, with exactly these arguments, unless its turn ends first.\n'
-    )
+    assert done.output.splitlines() == [
+        f"approved  {ID}  by ann",
+        'look_up {"n": 1} may run: once, with exactly these arguments, unless its turn ends first.',
+    ]
     assert [row["approval_id"] for row in command_line.json("approvals", "list")] == [OTHER_ID]
     both = command_line.json("approvals", "list", "--all")
     assert [(row["decision"], row["decided_by"]) for row in both] == [(None, None), ("approved", "ann")]
@@ -151,9 +153,65 @@ def test_an_approval_that_is_not_there_is_an_error(migrated: Any) -> None:
 
 
 def test_an_id_that_may_be_several_is_refused(command_line: Any) -> None:
-    command_line.seed(asked("5c1", "5c2"))
-    assert command_line.json("approvals", "approve", "5c", code=1)["error"]["type"] == "ambiguous"
+    command_line.seed(asked("5c1f1", "5c1f2"))
+    assert command_line.json("approvals", "approve", "5c1f", code=1)["error"]["type"] == "ambiguous"
     assert len(command_line.json("approvals", "list")) == 2
+
+
+@pytest.mark.parametrize("command", ["approve", "reject"])
+def test_nothing_is_decided_by_a_few_characters(command_line: Any, command: str) -> None:
+    command_line.seed(asked(ID))
+    refused = command_line.run("approvals", command, "5c1")
+    assert (refused.exit_code, "at least 4 characters" in refused.stderr) == (1, True)
+    assert len(command_line.json("approvals", "list")) == 1
+    assert command_line.json("approvals", "show", "5c1")["approval_id"] == ID
+
+
+def test_a_wrong_id_is_cut_in_its_error(migrated: Any) -> None:
+    for group in ("approvals", "turns", "outbox"):
+        missing = migrated.run(group, "show", "x" * 5_000)
+        assert (missing.exit_code, "x…'; " in missing.stderr, len(missing.stderr) < 200) == (1, True, True)
+
+
+def test_a_decision_repeats_the_whole_arguments_and_says_when_it_cannot(command_line: Any) -> None:
+    command_line.seed(asked(ID, OTHER_ID))
+    long = {"note": "a  b " * 100}
+    rewrite(command_line, long)
+    assert json.dumps(long) in command_line.run("approvals", "approve", ID).output
+    rewrite(command_line, {"note": "x" * 5_000})
+    cut = command_line.run("approvals", "reject", OTHER_ID).output
+    assert cut.endswith(f"The arguments are cut here; `insika approvals show {OTHER_ID}` shows all of them.\n")
+    assert len(cut) < 4_500
+
+
+def rewrite(command_line: Any, arguments: dict[str, str]) -> None:
+    with sqlite3.connect(command_line.database) as connection:
+        connection.execute("UPDATE tool_calls SET arguments = ?", (json.dumps(arguments),))
+
+
+@pytest.mark.parametrize("width", [60, 80])
+@pytest.mark.parametrize("all_", [[], ["--all"]])
+def test_the_arguments_are_readable_on_a_terminal(
+    command_line: Any, monkeypatch: pytest.MonkeyPatch, width: int, all_: list[str]
+) -> None:
+    command_line.seed(asked(ID, session="a-session-with-a-rather-long-name", tenant="acme"))
+    rewrite(command_line, {"order_id": "1234", "amount": "24.90 EUR"})
+    monkeypatch.setattr("actors.cli.output.on_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = command_line.run("approvals", "list", *all_).output.splitlines()
+    assert lines[:2] == [ID[:13], '  look_up {"order_id": "1234", "amount": "24.90 EUR"}']
+    assert all(len(line) <= width for line in lines)
+    assert len(lines) <= 6
+    shown = " ".join(" ".join(lines).split())
+    assert "session a-session-with-a-rather-long-name, tenant acme, agent shop, asked 2020-01-01 00:00:00Z" in shown
+
+
+def test_the_help_of_the_list_tells_its_order(migrated: Any) -> None:
+    told = " ".join(migrated.run("approvals", "list", "--help").output.split())
+    assert "the oldest first; with --all then the others, the newest first." in told
+    assert (
+        "How many to list, the oldest of those that wait first; with --all then the others, the newest first." in told
+    )
 
 
 @pytest.mark.parametrize("option", [["--by", " "], ["--by", "x" * 129], ["--reason", "x" * 1001]])
