@@ -10,7 +10,7 @@ from actors.cli.output import moment, short_id
 from actors.cli.refusals import no_session
 from actors.cli.running import open_store
 from insika.storage.port import ReadStore
-from insika.storage.rows import ApprovalSummary, LogEntry, Mail, SessionRow, SessionSummary, TurnRow, TurnState
+from insika.storage.rows import ApprovalSummary, LogEntry, Mail, SessionRow, SessionSummary, TurnRow, TurnState, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,8 @@ class Conversation:
         if row.paused:
             if turn is None:
                 return "held: no turn begins"
+            if (cut := self._cut(turn)) is not None:
+                return f"held: turn {short_id(turn.id)} was {cut}, and ends in spite of the hold; no other begins"
             if row.lease_id is not None:
                 return f"held: turn {short_id(turn.id)} goes on to its next boundary"
             return f"held: turn {short_id(turn.id)} has stopped at a boundary"
@@ -51,6 +53,13 @@ class Conversation:
             waits = turn.state is TurnState.WAITING
             return f"turn {short_id(turn.id)} {'waits for a person' if waits else 'runs'}"
         return "waits for a turn to begin" if row.waiting else "idle"
+
+    def _cut(self, turn: TurnRow) -> str | None:
+        """How the end of this turn has been asked for, if it has: that comes before a hold."""
+        cuts = [row for row in self.mail if row.cuts == turn.id and row.ended is None]
+        if not cuts:
+            return None
+        return "interrupted" if any(row.verdict is Verdict.INTERRUPTING for row in cuts) else "cancelled"
 
 
 def due(row: SessionSummary | SessionRow) -> str:

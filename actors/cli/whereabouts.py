@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from actors.cli.output import short_id
+from insika.errors import Interrupted
 from insika.storage.rows import Ended, LogEntry, Mail, SessionRow, TurnRow, TurnState, Verdict
 
 
@@ -73,7 +74,13 @@ class Whereabouts:
 
     def _was_withdrawn(self, row: Mail) -> str:
         asked = any(each.withdraws == row.position for each in self.mail.values())
-        return "withdrawn" if asked else f"withdrawn with {_turn(row.turn_id)}, which was cancelled before it began"
+        how = "withdrawn" if asked else f"withdrawn with {_turn(row.turn_id)}, which was cancelled before it began"
+        return f"{how}; it had interrupted {_turn(row.cuts)}" if self._interrupted(row) else how
+
+    def _interrupted(self, row: Mail) -> bool:
+        """Whether the turn that this message was aimed at ended by an interrupt."""
+        turn = self.turns.get(row.cuts or "")
+        return turn is not None and (turn.error or {}).get("type") == Interrupted.type
 
     def _not_interrupted(self, row: Mail) -> str:
         return f"; it did not interrupt {_turn(row.cuts)}" if row.cuts is not None else ""

@@ -118,6 +118,50 @@ def test_what_a_guard_refused(command_line: Any) -> None:
     assert went(command_line)[1:] == ["refused by the input guard; it did not interrupt turn A"]
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        ("interrupted", "withdrawn; it had interrupted turn A"),
+        ("cancelled", "withdrawn"),  # by somebody else
+    ],
+)
+def test_an_interrupt_that_was_taken_back_names_the_turn_that_it_ended(
+    command_line: Any, error: str, told: str
+) -> None:
+    async def fill(world: World) -> None:
+        owner = await working(world)
+        accepted = await world.say("two", job_id="m2", mode="interrupt")
+        await owner.look()
+        assert await owner.fail(
+            done(0, "c1"), state=TurnState.CANCELLED, error={"type": error, "message": "it was ended"}
+        )
+        await owner.look()
+        await world.store.withdraw("s", "m2", request_id="w2")
+        await owner.look()
+        mail = SettleMail((2,), Ended.WITHDRAWN, accepted.turn_id, TurnState.CANCELLED, (3,))
+        assert await owner.store.settle_mail(owner.fence, owner.seen, mail)
+
+    command_line.seed(fill)
+    assert went(command_line)[1:] == [told, "took back message 2"]
+
+
+@pytest.mark.parametrize(("by", "cut"), [("interrupt", "interrupted"), ("cancel", "cancelled")])
+def test_a_held_session_says_that_its_turn_is_cut_already(command_line: Any, by: str, cut: str) -> None:
+    async def fill(world: World) -> str:
+        owner = await working(world)
+        if by == "interrupt":
+            await world.say("two", mode="interrupt")
+        else:
+            await world.store.cancel(owner.turn_id, request_id="c")
+        await world.store.set_paused("s", True)
+        return owner.turn_id
+
+    turn_id = command_line.seed(fill)
+    told = command_line.run("sessions", "show", "s").output
+    assert f"held: turn {turn_id} was {cut}, and ends in spite of the hold; no other begins\n" in told
+    assert command_line.json("sessions", "show", "s")["state"] == "held"
+
+
 def test_messages_taken_back_and_the_requests(command_line: Any) -> None:
     async def fill(world: World) -> None:
         owner = await working(world)
