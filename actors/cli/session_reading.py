@@ -45,7 +45,11 @@ class Conversation:
             if turn is None:
                 return "held: no turn begins"
             if (cut := self._cut(turn)) is not None:
-                return f"held: turn {short_id(turn.id)} was {cut}, and ends in spite of the hold; no other begins"
+                # Nobody comes for a held session but to settle a control message.
+                comes = any(mail.verdict is Verdict.CONTROL and mail.ended is None for mail in self.mail)
+                waits = row.lease_id is None and not comes
+                then = "ends when the hold does" if waits else "ends in spite of the hold; no other begins"
+                return f"held: turn {short_id(turn.id)} was {cut}, and {then}"
             if row.lease_id is not None:
                 return f"held: turn {short_id(turn.id)} goes on to its next boundary"
             return f"held: turn {short_id(turn.id)} has stopped at a boundary"

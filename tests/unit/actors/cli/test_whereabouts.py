@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from insika.storage.operations import SettleMail
+from insika.messages import NO_USAGE
+from insika.storage.operations import Fence, SettleMail
 from insika.storage.rows import Ended, TurnState
 from tests.store_world import Owner, World, done
 
@@ -160,6 +161,35 @@ def test_a_held_session_says_that_its_turn_is_cut_already(command_line: Any, by:
     told = command_line.run("sessions", "show", "s").output
     assert f"held: turn {turn_id} was {cut}, and ends in spite of the hold; no other begins\n" in told
     assert command_line.json("sessions", "show", "s")["state"] == "held"
+
+
+@pytest.mark.parametrize(
+    ("by", "then"), [("interrupt", "ends when the hold does"), ("cancel", "ends in spite of the hold; no other begins")]
+)
+def test_of_a_held_turn_that_nobody_owns_only_a_cancel_comes_before_the_end_of_the_hold(
+    command_line: Any, by: str, then: str
+) -> None:
+    """Nobody claims a held session but for a control message, and an interrupt is none."""
+
+    async def fill(world: World) -> str:
+        owner = await working(world)
+        await world.store.set_paused("s", True)
+        assert await owner.store.release_for_drain(owner.fence, unknown_result="unknown", estimate=NO_USAGE)
+        if by == "interrupt":
+            await world.say("two", mode="interrupt")
+        else:
+            await world.store.cancel(owner.turn_id, request_id="c")
+        claim = await world.store.claim(owner.fence.session_id, 15.0)
+        assert (claim is not None) == (by == "cancel")
+        if claim is not None:
+            assert await world.store.release_for_drain(
+                Fence(claim.session_id, claim.lease_id), unknown_result="unknown", estimate=NO_USAGE
+            )
+        return owner.turn_id
+
+    turn_id = command_line.seed(fill)
+    told = command_line.run("sessions", "show", "s").output
+    assert f"held: turn {turn_id} was {by}{'ed' if by == 'interrupt' else 'led'}, and {then}\n" in told
 
 
 def test_messages_taken_back_and_the_requests(command_line: Any) -> None:
