@@ -6,6 +6,7 @@ not an `InsikaError` is a defect of ours or of a tool, and is reported as such.
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 
@@ -82,13 +83,41 @@ class LeaseLost(InsikaError):
     type = "lease_lost"
 
 
+class FailureAction(enum.StrEnum):
+    """What may be done about a model that could not answer. `rate_limited_long`: the vendor asks for a wait of more
+    than 60 s, which no turn spends waiting. What nobody knows is fatal."""
+
+    RETRYABLE = "retryable"
+    RATE_LIMITED_SHORT = "rate_limited_short"
+    RATE_LIMITED_LONG = "rate_limited_long"
+    FATAL = "fatal"
+
+
 class ProviderError(InsikaError):
-    """A model could not answer. The subclasses say what may be done about it."""
+    """A model could not answer. `retry_after`: seconds the vendor asked to wait. `status`: of its HTTP answer, 0 when
+    there was none. `sent` False: for certain nothing of the request reached the vendor."""
 
     type = "provider_unavailable"
+    action = FailureAction.RETRYABLE
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        field: str | None = None,
+        retry_after: float | None = None,
+        action: FailureAction | None = None,
+        status: int = 0,
+        sent: bool = True,
+    ) -> None:
+        super().__init__(message, field=field, retry_after=retry_after)
+        self.action = self.action if action is None else action
+        self.status = status
+        self.sent = sent
 
 
 class ProviderFatal(ProviderError):
     """The request or the account is wrong: trying again cannot help."""
 
     type = "provider_fatal"
+    action = FailureAction.FATAL

@@ -40,7 +40,15 @@ class EventType(enum.StrEnum):
     DELIVERY_FAILED = "delivery_failed"
     DELIVERY_OVERTOOK = "delivery_overtook"
     CONTENT = "content"
+    """A piece of what a model says, as it comes: until its message is whole nobody knows whether it is the answer or
+    narration, nor whether the attempt will be worth anything. Drop it when the attempt fails, a newer one begins, or
+    `intermediate` names its step."""
+    THINKING = "thinking"
+    """A piece of a model's reasoning, as it comes."""
     INTERMEDIATE = "intermediate"
+    """What a step said beside its calls: narration, never the answer."""
+    TTFT = "ttft"
+    """The first piece of a turn's first model request has come: `ttft_ms` after the request was sent."""
     EVENTS_MISSED = "events_missed"
     """Not of a turn: here the stream lacks events that somebody published."""
 

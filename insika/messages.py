@@ -26,12 +26,34 @@ class ToolCall:
 
     `id` is unique within its turn. `arguments` is what the model wrote, decoded; `malformed` holds the raw text
     instead when it was not a JSON object, in which case `arguments` is empty and the call is answered with an error.
+    `cut_off`: the model's output limit fell into it, so that nobody knows what it was to be: it is never run, and
+    `arguments` is empty.
     """
 
     id: str
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
     malformed: str | None = None
+    cut_off: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Verbatim:
+    """An assistant message exactly as its provider wants it back: signed reasoning among it.
+
+    `model` is the whole reference of the model that said it: nothing of this is ever sent to another one, nor after
+    its turn has ended. `parts` are the provider's own JSON objects, in order; only its adapter reads them. Empty:
+    there is nothing that the message itself does not say.
+    """
+
+    model: str = ""
+    parts: tuple[Mapping[str, Any], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.parts)
+
+
+NOTHING_VERBATIM = Verbatim()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +68,7 @@ class Message:
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     is_error: bool = False
+    verbatim: Verbatim = NOTHING_VERBATIM
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,12 @@ Each is as narrow as its one caller needs. The store's port is `insika.storage.p
 
 from __future__ import annotations
 
+import enum
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from insika.choices import Thinking
 from insika.messages import Message, ToolCall, Usage
 
 
@@ -100,12 +102,45 @@ class Toolbox(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One request to a model. `model` is the name within the provider, e.g. `claude-sonnet-4-5` or `demo`."""
+    """One request to a model. `model` is the name within the provider, e.g. `claude-sonnet-4-5` or `demo`; `provider`
+    the name before it in the reference.
+
+    `tools` are the turn's, always all of them, also where `may_call` is False and none may be called: what was sent
+    before must not change. `messages[turn_from:]` are the running turn's; only there may `Message.verbatim` be sent
+    back. `thinking` None: say nothing of it to the provider. `max_tokens` bounds the output, reasoning included; None:
+    the adapter's default for the model. `note`, unless empty, stands last in the request, as the engine's own word to
+    the model; it is in no later request unless it is given again.
+    """
 
     model: str
     instructions: str
     messages: Sequence[Message]
     tools: Sequence[ToolSpec] = ()
+    provider: str = ""
+    may_call: bool = True
+    thinking: Thinking | None = None
+    max_tokens: int | None = None
+    turn_from: int = 0
+    note: str = ""
+
+    @property
+    def reference(self) -> str:
+        """The model as profiles name it."""
+        return f"{self.provider}/{self.model}"
+
+    @property
+    def callable(self) -> bool:
+        """There are tools, and the model may call them."""
+        return self.may_call and bool(self.tools)
+
+
+class Stop(enum.StrEnum):
+    """Why a model stopped. `length`: its output limit was reached. `refusal`: it, or its vendor, would not go on."""
+
+    END = "end"
+    CALLS = "calls"
+    LENGTH = "length"
+    REFUSAL = "refusal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,26 +150,40 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ThinkingDelta:
+    """A piece of the model's reasoning, as far as its vendor shows it. Never part of an answer."""
+
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
-    """The last thing a stream gives: the whole message, and what it cost."""
+class UsageSoFar:
+    """What the request has cost by now, as the vendor counts: replaces what was told before. It is what a stream that
+    breaks off later is booked at, with an estimate for what it had said."""
 
-    message: Message
     usage: Usage
 
 
-ModelEvent = TextDelta | ThinkingDelta | Finished
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The last thing a stream gives: the whole message, and what it cost. `measured` False: the vendor did not say,
+    and `usage` is an estimate."""
+
+    message: Message
+    usage: Usage
+    stop: Stop = Stop.END
+    measured: bool = True
+
+
+ModelEvent = TextDelta | ThinkingDelta | UsageSoFar | Finished
 
 
 class ModelProvider(Protocol):
-    """Speaks to one kind of model. One call of `stream` is exactly one request: retries are the engine's."""
+    """Speaks to one kind of model. One call of `stream` is exactly one request, built from `request` alone: retries
+    are the engine's."""
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Deltas as they come, then exactly one `Finished`.
+        """Deltas as they come, then exactly one `Finished`; nothing after it.
 
-        Raises ProviderError (may be tried again) or ProviderFatal (may not). Closing the iterator abandons the
-        request."""
+        Raises ProviderError, whose `action` says what may be done about it, and nothing else. Closing the iterator
+        abandons the request and its connection."""
         ...

@@ -13,7 +13,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from insika.agents.precedence import first_present, queue_mode_in_force
 from insika.agents.queue_rules import QueueRules
-from insika.choices import OnExhausted, QueueMode
+from insika.choices import OnExhausted, QueueMode, Thinking
 
 NO_LIMIT = 2**31 - 1
 """A mailbox without a limit. A number that any store can compare with."""
@@ -56,7 +56,8 @@ class TurnLimits:
 
     `max_tool_calls` None: no budget. `max_tool_repeat` 0: no guard. `context_budget` None: all of the history.
     `steer_max_messages` 0: nothing joins. `steer_join` None: texts join as they are. `mailbox_max` is NO_LIMIT when
-    there is none.
+    there is none. `thinking` None: nobody has said how much the model is to reason, and the vendor's own default holds;
+    so it is with `max_output_tokens`, of one model request.
     """
 
     turn_timeout_s: float = 300.0
@@ -73,6 +74,8 @@ class TurnLimits:
     steer_max_messages: int = 5
     steer_join: str | None = None
     mailbox_max: int = 50
+    thinking: Thinking | None = None
+    max_output_tokens: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON, for the turn's row."""
@@ -85,8 +88,8 @@ class TurnLimits:
         is left alone)."""
         known = {field.name for field in fields(cls)}
         found = {name: value for name, value in stored.items() if name in known}
-        for name, choices in (("on_exhausted", OnExhausted), ("queue_mode", QueueMode)):
-            if name in found:
+        for name, choices in (("on_exhausted", OnExhausted), ("queue_mode", QueueMode), ("thinking", Thinking)):
+            if found.get(name) is not None:
                 found[name] = choices(found[name])
         return cls(**found)
 

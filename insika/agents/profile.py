@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, JsonValue, StringConstraints, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, StringConstraints, field_validator
 
 from insika.agents.limits import Limits
 from insika.agents.policies import PolicyName
@@ -49,9 +49,11 @@ GivenThinking = Annotated[Thinking | None, BeforeValidator(read_thinking)]
 
 
 class Params(Document):
-    """What is passed on to a model."""
+    """What is passed on to a model. `max_tokens`: the most that one answer may have, reasoning included; null leaves it
+    to the provider's adapter, which takes as much as it knows the model to give within reason."""
 
     thinking: GivenThinking = None
+    max_tokens: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
 
 
 class EdgeStream(Document):

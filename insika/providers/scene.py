@@ -70,7 +70,7 @@ class Scene:
             else:
                 said.append(message.content)
                 step_since_said = 0
-        tools = frozenset(tool.name for tool in request.tools)
+        tools = frozenset(tool.name for tool in request.tools) if request.may_call else frozenset()
         return cls(tuple(said), tuple(notices), step, step_since_said, tuple(results), tools)
 
 

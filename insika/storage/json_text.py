@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from insika.messages import ToolCall
+from insika.messages import NOTHING_VERBATIM, ToolCall, Verbatim
 
 
 def _plain(value: object) -> object:
@@ -25,11 +25,24 @@ def to_json(value: Mapping[str, Any] | Sequence[Any]) -> str:
 
 def tool_calls_json(calls: Sequence[ToolCall]) -> str:
     """The calls that a message announces. What the model wrote and nobody could read is kept as text."""
-    return _encode(
-        [
-            {"id": call.id, "name": call.name, "arguments": call.arguments}
-            if call.malformed is None
-            else {"id": call.id, "name": call.name, "malformed": call.malformed}
-            for call in calls
-        ]
-    )
+    return _encode([_call(call) for call in calls])
+
+
+def _call(call: ToolCall) -> Mapping[str, Any]:
+    named = {"id": call.id, "name": call.name}
+    if call.cut_off:
+        return {**named, "cut_off": True}
+    return {**named, "arguments": call.arguments} if call.malformed is None else {**named, "malformed": call.malformed}
+
+
+def verbatim_json(verbatim: Verbatim) -> str | None:
+    """None when there is nothing to keep."""
+    return _encode({"model": verbatim.model, "parts": verbatim.parts}) if verbatim else None
+
+
+def read_verbatim(text: str | None) -> Verbatim:
+    """What `verbatim_json` gave."""
+    if text is None:
+        return NOTHING_VERBATIM
+    kept = json.loads(text)
+    return Verbatim(kept["model"], tuple(kept["parts"]))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 from insika.documents import flaws, plain
-from insika.messages import Message, Role, ToolCall
+from insika.messages import NOTHING_VERBATIM, Message, Role, ToolCall, Verbatim
 from insika.text import clean_text
 
 NO_NAME = "unreadable_tool_name"
@@ -31,7 +31,8 @@ def storable(message: Message, taken: Set[str], step: int, is_tool: Callable[[st
     """`message` with clean text and calls that can be told apart; what is already in order stays as it is.
 
     `taken` are the call ids of the conversation so far: Anthropic wants them unique over all of it. `is_tool` says
-    whether a name means a tool here, so that none that was made up is ever mistaken for one.
+    whether a name means a tool here, so that none that was made up is ever mistaken for one. What the provider wants
+    back verbatim stays only where nothing had to be changed: it would contradict the rest.
     """
     seen = set(taken)
     calls: list[ToolCall] = []
@@ -39,7 +40,16 @@ def storable(message: Message, taken: Set[str], step: int, is_tool: Callable[[st
         free = _free_id(call.id, seen, f"call_{step}_{index}")
         seen.add(free)
         calls.append(_call(free, call, is_tool))
-    return Message(Role.ASSISTANT, spoken(message.content), tuple(calls))
+    content = spoken(message.content)
+    unchanged = calls == list(message.tool_calls) and content == message.content and is_plain(message.verbatim)
+    return Message(
+        Role.ASSISTANT, content, tuple(calls), verbatim=message.verbatim if unchanged and calls else NOTHING_VERBATIM
+    )
+
+
+def is_plain(verbatim: Verbatim) -> bool:
+    """Every store can keep it as it is."""
+    return all(_is_plain(part) for part in verbatim.parts)
 
 
 def spoken(text: str) -> str:
@@ -60,6 +70,8 @@ def _free_id(given: str, seen: set[str], otherwise: str) -> str:
 
 def _call(call_id: str, call: ToolCall, is_tool: Callable[[str], bool]) -> ToolCall:
     name = call.name if _NAME.fullmatch(call.name) else _no_name(is_tool)
+    if call.cut_off:
+        return ToolCall(call_id, name, cut_off=True)
     if call.malformed is not None:
         return ToolCall(call_id, name, {}, clean_text(call.malformed))
     if _is_plain(call.arguments):

@@ -64,6 +64,11 @@ class TurnState:
     usage: Usage = NO_USAGE
     lost: Usage = NO_USAGE
 
+    @property
+    def turn_from(self) -> int:
+        """Where in `history` the running turn begins."""
+        return len(self.history) - len(self.turn)
+
 
 def state_from_log(
     turn_id: str,
