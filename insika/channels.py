@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import base64
 from typing import Annotated, Any
-from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, SerializationInfo, field_serializer
 
-from insika.agents.profile import Id
+from insika.agents.names import Id
 from insika.choices import Guarantee, Split
 from insika.parsing import Document
+from insika.urls import HIDDEN, redacted_url, webhook_url
 
 REVEAL_SECRETS = "reveal_secrets"
 """Set in the context of a dump that is to be stored: only then are secrets written out."""
 
 _PREFIX = "whsec_"
 _KEY_BYTES = range(24, 65)
-_HIDDEN = "***"
 
 
 def signing_secret(value: object) -> str:
@@ -30,29 +29,6 @@ def signing_secret(value: object) -> str:
     if isinstance(value, str) and value.startswith(_PREFIX) and len(_decoded(value)) in _KEY_BYTES:
         return value
     raise ValueError("must be whsec_ followed by the base64 of 24 to 64 random bytes")
-
-
-def webhook_url(text: str) -> str:
-    """`text`, if it is an http or https URL with a host and without a user. Raises ValueError, without the URL's
-    parts that may be secret."""
-    try:
-        parts = urlsplit(text)
-        port = parts.port
-    except ValueError:
-        raise ValueError("must be a URL, like https://example.com/insika") from None
-    if parts.scheme not in ("http", "https"):
-        raise ValueError("must be a URL that begins with https:// or http://")
-    if not parts.hostname or port == 0 or not text.isprintable() or " " in text:
-        raise ValueError("must be a URL with a host, like https://example.com/insika")
-    if parts.username is not None or parts.password is not None:
-        raise ValueError("must hold no user or password; receivers check the signature instead")
-    return text
-
-
-def redacted_url(url: str) -> str:
-    """A URL to show people: what stands behind the question mark may be a token."""
-    parts = urlsplit(url)
-    return urlunsplit(parts._replace(query=_HIDDEN, fragment="")) if parts.query else url
 
 
 def _decoded(secret: str) -> bytes:
@@ -94,7 +70,7 @@ class Channel(Document):
 
     @field_serializer("secret")
     def _write_secret(self, secret: tuple[SecretStr, ...], info: SerializationInfo) -> list[str]:
-        return list(self.secrets) if _reveals(info) else [_PREFIX + _HIDDEN for _ in secret]
+        return list(self.secrets) if _reveals(info) else [_PREFIX + HIDDEN for _ in secret]
 
     @field_serializer("url")
     def _write_url(self, url: str, info: SerializationInfo) -> str:

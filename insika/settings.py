@@ -12,7 +12,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
 
-from insika.agents.profile import GivenThinking, ModelRef, Params
+from insika.agents.names import ModelRef
+from insika.agents.profile import GivenThinking, Params
 from insika.agents.queue_rules import QueueRules
 from insika.agents.unsupported import IN_SETTINGS, refusals
 from insika.channels import REVEAL_SECRETS, Channel

@@ -8,8 +8,9 @@ from actors.cli.lazy import Group
 from actors.cli.options import json_option
 from actors.cli.output import print_json, print_table
 from actors.cli.running import open_store, run
-from insika.channels import Channel, redacted_url
+from insika.channels import Channel
 from insika.settings import load_settings
+from insika.urls import redacted_url
 
 
 @click.group(cls=Group)

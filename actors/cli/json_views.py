@@ -11,7 +11,6 @@ from typing import Any
 
 from actors.cli.output import rfc3339
 from actors.samples.demo_agent import demo_profile
-from insika.channels import redacted_url
 from insika.clock import DUE_NOW
 from insika.messages import Role, Usage
 from insika.storage.rows import (
@@ -26,6 +25,7 @@ from insika.storage.rows import (
     SessionSummary,
     TurnRow,
 )
+from insika.urls import redacted_url
 from outbox.message import DeliveryRow
 
 Json = dict[str, Any]

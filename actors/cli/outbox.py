@@ -14,8 +14,8 @@ from actors.cli.refusals import NotFound, Refused
 from actors.cli.running import open_database, run
 from actors.cli.short_ids import as_given, whole_id
 from actors.cli.yaml_view import print_yaml
-from insika.channels import redacted_url
 from insika.text import counted
+from insika.urls import redacted_url
 from outbox.message import DeliveryRow, DeliveryState
 from outbox.store import NotResent, OutboxStore, Resent
 

@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from actors.doctor.finding import Finding, fail, ok, warn
-from insika.channels import Channel, redacted_url
+from insika.channels import Channel
 from insika.tools.egress import Deny, EgressGuard, Target
+from insika.urls import redacted_url
 from outbox.signing import UnusableSecret, signature_headers
 
 ABOUT = "channels"

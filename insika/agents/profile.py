@@ -6,41 +6,18 @@ immutable, and any change makes another revision. Nothing here reads a file.
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, StringConstraints, field_validator
+from pydantic import BeforeValidator, Field, JsonValue, StringConstraints, field_validator
 
 from insika.agents.limits import Limits
+from insika.agents.names import Id, ModelRef
 from insika.agents.policies import PolicyName
 from insika.agents.unsupported import IN_PROFILES, refusals
 from insika.choices import Thinking, read_thinking
 from insika.documents import canonical_digest
-from insika.parsing import Document, parse_document, shown
+from insika.parsing import Document, parse_document
 
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-_MODEL = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}/[^\s/][^\s]{0,190}")
-
-
-def _is_id(value: str) -> str:
-    if not _ID.fullmatch(value):
-        raise ValueError(
-            "must have 1 to 128 letters, digits, dots, hyphens and underscores, a letter or digit first, "
-            f"got {shown(value)}"
-        )
-    return value
-
-
-def _is_model(value: str) -> str:
-    if not _MODEL.fullmatch(value):
-        raise ValueError(f"must be provider/name, like offline/demo, got {shown(value)}")
-    return value
-
-
-Id = Annotated[str, AfterValidator(_is_id)]
-"""The id of an agent or a channel: it stands in URLs and file names."""
-ModelRef = Annotated[str, AfterValidator(_is_model)]
-"""`provider/name`; the name is the provider's own and may hold more slashes."""
 _Names = tuple[Annotated[str, StringConstraints(min_length=1, max_length=128)], ...]
 
 

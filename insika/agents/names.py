@@ -1,0 +1,34 @@
+"""How agents, channels and models are named in profiles, settings and jobs."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from insika.parsing import shown
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_MODEL = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}/[^\s/][^\s]{0,190}")
+
+
+def _is_id(value: str) -> str:
+    if not _ID.fullmatch(value):
+        raise ValueError(
+            "must have 1 to 128 letters, digits, dots, hyphens and underscores, a letter or digit first, "
+            f"got {shown(value)}"
+        )
+    return value
+
+
+def _is_model(value: str) -> str:
+    if not _MODEL.fullmatch(value):
+        raise ValueError(f"must be provider/name, like offline/demo, got {shown(value)}")
+    return value
+
+
+Id = Annotated[str, AfterValidator(_is_id)]
+"""The id of an agent or a channel: it stands in URLs and file names."""
+ModelRef = Annotated[str, AfterValidator(_is_model)]
+"""`provider/name`; the name is the provider's own and may hold more slashes."""
