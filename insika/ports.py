@@ -63,12 +63,13 @@ class ToolTraits(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """How one run of a tool ended, as the model will read it."""
+    """How one run of a tool ended, as the model will read it. `cut`: nobody saw it end, so that one which changes the
+    world may have done so."""
 
     content: str
     is_error: bool = False
     halts: bool = False
-    timed_out: bool = False
+    cut: bool = False
 
 
 class Toolbox(Protocol):

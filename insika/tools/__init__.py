@@ -2,6 +2,6 @@
 
 from insika.messages import Halt
 from insika.tools.python_tools import collect, tool
-from insika.tools.tool import Tool, ToolContext, ToolError
+from insika.tools.tool import OutcomeUnknown, Tool, ToolContext, ToolError
 
-__all__ = ["Halt", "Tool", "ToolContext", "ToolError", "collect", "tool"]
+__all__ = ["Halt", "OutcomeUnknown", "Tool", "ToolContext", "ToolError", "collect", "tool"]

@@ -16,7 +16,7 @@ from insika.messages import Halt, ToolCall
 from insika.text import clean_text, truncate
 from insika.tools.conversion import NotText, as_text, clean
 from insika.tools.threads import Ended, NotStarted, Raised, Returned, ToolThreads, TurnThreads
-from insika.tools.tool import InvalidArguments, Tool, ToolContext, ToolError
+from insika.tools.tool import InvalidArguments, OutcomeUnknown, Tool, ToolContext, ToolError
 from insika.turn import sentences
 
 MAX_OUTPUT_BYTES = 64 * 1024
@@ -32,8 +32,9 @@ class OutcomeKind(enum.StrEnum):
     DONE = "done"
     ERROR = "error"
     """It failed, or was not run at all; either way this is known."""
-    TIMED_OUT = "timed_out"
-    """It was running at its time limit: with a side effect, nobody knows what became of it."""
+    CUT = "cut"
+    """It was running at its time limit, or lost sight of what it had begun: with a side effect, nobody knows what
+    became of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +98,15 @@ async def run_tool(
     except NotStarted as why:
         return _failed(tool, f"it was not started, so it had no effect: {why}")
     except TimeoutError:
-        content = sentences.UNKNOWN_OUTCOME if tool.side_effect else sentences.tool_timed_out(tool.name, limit_s)
-        return ToolOutcome(OutcomeKind.TIMED_OUT, content, is_error=True)
+        return _cut_short(tool, sentences.tool_timed_out(tool.name, limit_s))
     if isinstance(ended, Returned):
         told: _Told = ended.value
         return ToolOutcome(OutcomeKind.DONE, told.text, halts=told.halts)
     if isinstance(ended.error, NotText):
         return _failed(tool, f"it ran to its end, but its result cannot be read: it is {ended.error}")
     on_raised(tool.name, call.id, ended.error)
+    if isinstance(ended.error, OutcomeUnknown):
+        return _cut_short(tool, sentences.tool_failed(tool.name, _reason(ended.error)))
     return _failed(tool, _reason(ended.error))
 
 
@@ -177,13 +179,20 @@ def _failed(tool: Tool, reason: str) -> ToolOutcome:
     return ToolOutcome(OutcomeKind.ERROR, sentences.tool_failed(tool.name, reason), is_error=True)
 
 
+def _cut_short(tool: Tool, harmless: str) -> ToolOutcome:
+    """`harmless`: what is said of it where it changes nothing in the world."""
+    content = sentences.UNKNOWN_OUTCOME if tool.side_effect else harmless
+    return ToolOutcome(OutcomeKind.CUT, content, is_error=True)
+
+
 def _reason(error: BaseException) -> str:
     try:
         said = str(error)
     except BaseException:
         said = ""  # an exception that cannot even say what it is, or that would end the process by saying it
-    text = said if isinstance(error, ToolError) else f"{type(error).__name__}: {said}" if said else type(error).__name__
-    return truncate(clean_text(text), MAX_REASON_BYTES)
+    if not isinstance(error, ToolError | OutcomeUnknown):
+        said = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    return truncate(clean_text(said), MAX_REASON_BYTES)
 
 
 def _bounded(text: str) -> str:

@@ -28,6 +28,14 @@ class ToolError(Exception):
     """
 
 
+class OutcomeUnknown(Exception):
+    """Raised by a tool that cannot tell whether what it began took effect, as when a connection is lost before an
+    answer came. A call with a side effect is unknown then, and not run again; otherwise it has failed.
+
+    The message is read as a `ToolError`'s is.
+    """
+
+
 class InvalidArguments(Exception):
     """The arguments do not fit the tool. `problems` holds (path, what was expected); no argument's value is in it."""
 

@@ -83,5 +83,4 @@ def _missing(call: ToolCall) -> CallOutcome:
 
 
 def _as_port(outcome: ToolOutcome) -> CallOutcome:
-    timed_out = outcome.kind is OutcomeKind.TIMED_OUT
-    return CallOutcome(outcome.content, outcome.is_error, outcome.halts, timed_out)
+    return CallOutcome(outcome.content, outcome.is_error, outcome.halts, cut=outcome.kind is OutcomeKind.CUT)

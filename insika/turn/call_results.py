@@ -25,7 +25,7 @@ def recorded(row: CallRow) -> CallResult:
 
 def ran(row: CallRow, outcome: CallOutcome, *, effects: bool) -> CallResult:
     """What a tool answered. `effects`: the call may have changed the world, so that a time limit left it unknown."""
-    if outcome.timed_out and effects:
+    if outcome.cut and effects:
         return unknown(row)
     return CallResult(row.index, row.call_id, CallState.DONE, outcome.content, outcome.is_error, outcome.halts)
 

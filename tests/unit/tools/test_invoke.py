@@ -16,7 +16,7 @@ from insika.tools import invoke
 from insika.tools.invoke import MAX_OUTPUT_BYTES, OutcomeKind, ToolOutcome, refuse_call, run_tool
 from insika.tools.python_tools import tool
 from insika.tools.threads import ToolThreads
-from insika.tools.tool import Tool, ToolContext, ToolError
+from insika.tools.tool import OutcomeUnknown, Tool, ToolContext, ToolError
 from insika.turn import sentences
 
 CONTEXT = ToolContext(tenant="", session="s", agent="a", turn_id="t", call_id="c1")
@@ -252,7 +252,7 @@ async def test_the_context_reaches_the_tool() -> None:
 async def test_a_blocking_tool_is_given_up_at_its_limit(gate: threading.Event) -> None:
     outcome = await run(sync_tool(gate.wait), timeout_s=SHORT_S)
     said = sentences.tool_timed_out("named", SHORT_S)
-    assert outcome == ToolOutcome(OutcomeKind.TIMED_OUT, said, is_error=True)
+    assert outcome == ToolOutcome(OutcomeKind.CUT, said, is_error=True)
 
 
 async def test_an_async_tool_is_cancelled_at_its_limit() -> None:
@@ -265,18 +265,35 @@ async def test_an_async_tool_is_cancelled_at_its_limit() -> None:
             seen.append("cleaned up")
 
     outcome = await run(async_tool(hang), timeout_s=SHORT_S)
-    assert outcome.kind is OutcomeKind.TIMED_OUT
+    assert outcome.kind is OutcomeKind.CUT
     assert seen == ["cleaned up"]
 
 
 async def test_a_tool_with_a_side_effect_cut_at_its_limit_is_unknown(gate: threading.Event) -> None:
     outcome = await run(sync_tool(gate.wait, side_effect=True), timeout_s=SHORT_S)
-    assert outcome == ToolOutcome(OutcomeKind.TIMED_OUT, sentences.UNKNOWN_OUTCOME, is_error=True)
+    assert outcome == ToolOutcome(OutcomeKind.CUT, sentences.UNKNOWN_OUTCOME, is_error=True)
+
+
+async def test_a_tool_with_a_side_effect_that_lost_sight_of_it_is_unknown() -> None:
+    def lose() -> str:
+        raise OutcomeUnknown("the line went dead")
+
+    outcome = await run(sync_tool(lose, side_effect=True))
+    assert outcome == ToolOutcome(OutcomeKind.CUT, sentences.UNKNOWN_OUTCOME, is_error=True)
+
+
+async def test_a_harmless_tool_that_lost_sight_of_its_call_says_why_it_failed() -> None:
+    async def lose() -> str:
+        raise OutcomeUnknown("the line went dead")
+
+    outcome = await run(async_tool(lose))
+    said = sentences.tool_failed("named", "the line went dead")
+    assert outcome == ToolOutcome(OutcomeKind.CUT, said, is_error=True)
 
 
 async def test_a_tools_own_limit_comes_before_the_profiles(gate: threading.Event) -> None:
     outcome = await run(sync_tool(gate.wait, timeout=SHORT_S), timeout_s=LONG_S)
-    assert outcome.kind is OutcomeKind.TIMED_OUT
+    assert outcome.kind is OutcomeKind.CUT
 
 
 async def test_an_async_tool_that_swallows_its_cancellation_does_not_hold_up_the_turn(
@@ -294,7 +311,7 @@ async def test_an_async_tool_that_swallows_its_cancellation_does_not_hold_up_the
         return "late"
 
     outcome = await run(async_tool(stubborn), timeout_s=SHORT_S)
-    assert outcome.kind is OutcomeKind.TIMED_OUT
+    assert outcome.kind is OutcomeKind.CUT
     release.set()
     await asyncio.sleep(0)
 

@@ -109,7 +109,7 @@ async def test_a_halt_comes_through() -> None:
 
 async def test_a_time_limit_comes_through() -> None:
     outcome = await box(["gamma"]).run(ToolCall("c", "gamma"), 1)
-    assert outcome.timed_out
+    assert outcome.cut
     assert outcome.is_error
 
 

@@ -342,7 +342,7 @@ async def test_an_approved_call_whose_end_nobody_saw_is_unknown_and_never_runs_t
 async def test_an_approved_call_that_exceeds_its_own_limit_is_unknown():
     turn = turn_of(Call("refund"))
     turn.tools.tools["refund"] = FakeTool(
-        needs_approval=True, outcome=lambda call: CallOutcome("late", is_error=True, timed_out=True)
+        needs_approval=True, outcome=lambda call: CallOutcome("late", is_error=True, cut=True)
     )
     await waits(turn)
     turn.log.decide("c0", APPROVED)

@@ -237,7 +237,7 @@ async def test_a_tool_that_is_not_there_is_recorded_as_not_run():
 
 async def test_an_outcome_that_times_out_without_effects_is_an_ordinary_error():
     batch = Batch("slow")
-    batch.tools.tools["slow"] = FakeTool(outcome=lambda call: CallOutcome("too slow", is_error=True, timed_out=True))
+    batch.tools.tools["slow"] = FakeTool(outcome=lambda call: CallOutcome("too slow", is_error=True, cut=True))
     (result,) = await batch.run()
 
     assert (result.state, result.content, result.is_error) == ("done", "too slow", True)

@@ -76,6 +76,6 @@ def test_a_result_is_kept_whatever_comes_after_it() -> None:
 
 
 def test_a_time_limit_leaves_only_a_call_with_effects_unknown() -> None:
-    late = CallOutcome("late", is_error=True, timed_out=True)
+    late = CallOutcome("late", is_error=True, cut=True)
     assert ran(row(), late, effects=True).state is CallState.UNKNOWN
     assert ran(row(), late, effects=False) == CallResult(0, "c0", CallState.DONE, "late", is_error=True)
