@@ -102,12 +102,9 @@ async def run_tool(
     if isinstance(ended, Returned):
         told: _Told = ended.value
         return ToolOutcome(OutcomeKind.DONE, told.text, halts=told.halts)
-    if isinstance(ended.error, NotText):
-        return _failed(tool, f"it ran to its end, but its result cannot be read: it is {ended.error}")
-    on_raised(tool.name, call.id, ended.error)
-    if isinstance(ended.error, OutcomeUnknown):
-        return _cut_short(tool, sentences.tool_failed(tool.name, _reason(ended.error)))
-    return _failed(tool, _reason(ended.error))
+    if not isinstance(ended.error, NotText):
+        on_raised(tool.name, call.id, ended.error)
+    return _raised(tool, ended.error)
 
 
 def _bind(tool: Tool, call: ToolCall) -> Mapping[str, Any]:
@@ -177,6 +174,14 @@ def _invalid(tool: Tool, refused: InvalidArguments) -> ToolOutcome:
 
 def _failed(tool: Tool, reason: str) -> ToolOutcome:
     return ToolOutcome(OutcomeKind.ERROR, sentences.tool_failed(tool.name, reason), is_error=True)
+
+
+def _raised(tool: Tool, error: BaseException) -> ToolOutcome:
+    if isinstance(error, NotText):
+        return _failed(tool, f"it ran to its end, but its result cannot be read: it is {error}")
+    if isinstance(error, OutcomeUnknown):
+        return _cut_short(tool, sentences.tool_failed(tool.name, _reason(error)))
+    return _failed(tool, _reason(error))
 
 
 def _cut_short(tool: Tool, harmless: str) -> ToolOutcome:
