@@ -83,6 +83,30 @@ class LeaseLost(InsikaError):
     type = "lease_lost"
 
 
+class BudgetExceeded(InsikaError):
+    """A calendar budget of the agent is used up; `retry_after` says when its window rolls."""
+
+    type = "budget_exceeded"
+
+
+class CircuitOpen(InsikaError):
+    """No model of the chain may be asked now: each has failed too often a short while ago."""
+
+    type = "circuit_open"
+
+
+class PolicyDenied(InsikaError):
+    """A policy of the agent does not let this turn run."""
+
+    type = "policy_denied"
+
+
+class DelegationDepth(InsikaError):
+    """Agents handed the turn on to each other too often."""
+
+    type = "delegation_depth"
+
+
 class FailureAction(enum.StrEnum):
     """What may be done about a model that could not answer. `rate_limited_long`: the vendor asks for a wait of more
     than 60 s, which no turn spends waiting. What nobody knows is fatal."""
