@@ -4,8 +4,7 @@ What decides is whether a byte of the request may have left. A gate stands right
 from here on the receiver may have been reached, and it stays shut when the claim has run out. Whatever goes wrong
 before the gate certainly did not reach the receiver; whatever goes wrong behind it, without a status, is unknown.
 
-aiohttp sends some methods a second time by itself when a connection drops; POST is not among them, and a test counts.
-Redirects, proxies, cookies and kept connections are not used. Of the answer's body nothing is kept.
+Redirects are not followed, nothing is sent a second time, and of the answer's body nothing is kept.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from importlib.metadata import version
-from types import SimpleNamespace, TracebackType
+from types import TracebackType
 from typing import Self
 
 import aiohttp
@@ -23,12 +21,10 @@ from aiohttp.abc import AbstractResolver
 
 from insika.clock import Clock
 from insika.tools.egress import Deny, EgressDenied, EgressGuard, Target
-from insika.tools.egress_connector import guarded_connector
+from insika.tools.egress_session import CONNECT_S, guarded_session, reason_of
 from outbox.policy import retry_after_s
 from outbox.states import Answered, AttemptResult, Forbidden, NotSent, Unknown
 
-CONNECT_S = 10.0
-"""How long a connection, its name and its TLS may take."""
 _BODY_READ_MAX = 4096
 _BODY_READ_S = 1.0
 
@@ -82,17 +78,7 @@ class Webhook:
     async def __aenter__(self) -> Self:
         resolver = self._resolver()
         self._closing.push_async_callback(resolver.close)
-        trace = aiohttp.TraceConfig()
-        trace.on_request_headers_sent.append(_before_the_first_byte)
-        session = aiohttp.ClientSession(
-            connector=guarded_connector(self._guard, resolver),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            trust_env=False,
-            auto_decompress=False,
-            trace_configs=[trace],
-            headers={"User-Agent": f"insika/{version('insika')}"},
-        )
-        self._session = await self._closing.enter_async_context(session)
+        self._session = await self._closing.enter_async_context(guarded_session(self._guard, resolver))
         return self
 
     async def __aexit__(
@@ -128,19 +114,12 @@ class Webhook:
         except _GateShut:
             return NotSent("too much time passed between the claim and the sending")
         except Exception as error:
-            return attempt.known(_reason(error))
+            return attempt.known(reason_of(error))
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
             raise RuntimeError("Webhook is used outside its `async with`")
         return self._session
-
-
-async def _before_the_first_byte(
-    session: aiohttp.ClientSession, context: SimpleNamespace, params: aiohttp.TraceRequestHeadersSentParams
-) -> None:
-    attempt: Attempt = context.trace_request_ctx
-    attempt.open_gate()
 
 
 async def _drain(response: aiohttp.ClientResponse) -> None:
@@ -151,22 +130,3 @@ async def _drain(response: aiohttp.ClientResponse) -> None:
             await response.content.read(_BODY_READ_MAX)
     except (aiohttp.ClientError, OSError, TimeoutError):
         pass
-
-
-def _reason(error: BaseException) -> str:
-    """What went wrong, without the URL or anything that the receiver wrote: both may hold secrets."""
-    for kind, reason in _REASONS:
-        if isinstance(error, kind):
-            return reason
-    return f"sending broke down ({type(error).__name__})"
-
-
-_REASONS: tuple[tuple[type[Exception], str], ...] = (
-    (aiohttp.ClientSSLError, "no TLS connection could be made"),
-    (aiohttp.ClientConnectorDNSError, "the host's name could not be resolved"),
-    (aiohttp.ClientConnectorError, "no connection could be made"),
-    (aiohttp.ConnectionTimeoutError, "no connection in time"),
-    (TimeoutError, "no answer in time"),
-    (aiohttp.ClientResponseError, "the answer was not HTTP"),
-    (aiohttp.ClientConnectionError, "the connection was lost before an answer came"),
-)
