@@ -18,6 +18,7 @@ from insika.agents.queue_rules import QueueRules
 from insika.agents.unsupported import IN_SETTINGS, refusals
 from insika.channels import REVEAL_SECRETS, Channel
 from insika.documents import Path, canonical_digest
+from insika.model_endpoints import HostedModels, endpoint_problems
 from insika.parsing import Document, Problem, parse_document
 
 
@@ -40,9 +41,9 @@ class Settings(Document):
     model_params: dict[ModelRef, Params] = Field(default_factory=dict)
     fallback_models: tuple[ModelRef, ...] = ()
     channels: tuple[Channel, ...] = ()
+    providers: tuple[HostedModels, ...] = ()
 
     # Known, and accepted only where they ask for nothing: see `insika.agents.unsupported`.
-    providers: JsonValue = None
     http_tools: JsonValue = None
 
     def channel(self, id: str) -> Channel | None:
@@ -55,7 +56,10 @@ class Settings(Document):
 
     def redacted(self) -> dict[str, Any]:
         """All settings in force, for people: defaults filled in, secrets and the queries of URLs hidden."""
-        return self.model_dump(mode="json")
+        shown = self.model_dump(mode="json")
+        for fields, provider in zip(shown["providers"], self.providers, strict=True):
+            fields.update(base_url=provider.address, dialect=provider.speaks and str(provider.speaks))
+        return shown
 
     def revision(self) -> str:
         """A digest of what was written, secrets among it: a changed secret is another revision."""
@@ -70,7 +74,9 @@ def load_settings(data: object, where: str) -> Settings:
         Settings,
         {} if data is None else data,
         where,
-        more_problems=lambda document: chain(refusals(document, IN_SETTINGS), _repeated_channels(document)),
+        more_problems=lambda document: chain(
+            refusals(document, IN_SETTINGS), _repeated_channels(document), endpoint_problems(document)
+        ),
         secret=_is_secret,
     )
 

@@ -10,7 +10,8 @@ from pydantic import AfterValidator
 from insika.parsing import shown
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-_MODEL = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}/[^\s/][^\s]{0,190}")
+_PROVIDER = r"[a-z0-9][a-z0-9_-]{0,63}"
+_MODEL = re.compile(_PROVIDER + r"/[^\s/][^\s]{0,190}")
 
 
 def _is_id(value: str) -> str:
@@ -28,7 +29,15 @@ def _is_model(value: str) -> str:
     return value
 
 
+def _is_provider(value: str) -> str:
+    if not re.fullmatch(_PROVIDER, value):
+        raise ValueError("must have 1 to 64 small letters, digits, hyphens and underscores, a letter or digit first")
+    return value
+
+
 Id = Annotated[str, AfterValidator(_is_id)]
 """The id of an agent or a channel: it stands in URLs and file names."""
 ModelRef = Annotated[str, AfterValidator(_is_model)]
 """`provider/name`; the name is the provider's own and may hold more slashes."""
+ProviderName = Annotated[str, AfterValidator(_is_provider)]
+"""What stands before the slash of a model reference."""

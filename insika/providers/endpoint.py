@@ -6,25 +6,11 @@ with its own deviations (`Dialect`).
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass, field
 
+from insika.model_endpoints import Dialect, Kind
 
-class Kind(enum.StrEnum):
-    """Which API is spoken there."""
-
-    ANTHROPIC = "anthropic"
-    OPENAI = "openai"
-
-
-class Dialect(enum.StrEnum):
-    """How the chat completions of an endpoint differ from OpenAI's own. `compatible`: the narrowest common ground, for
-    servers that nobody has told us about (vLLM, Ollama and the like)."""
-
-    OPENAI = "openai"
-    DEEPSEEK = "deepseek"
-    OPENROUTER = "openrouter"
-    COMPATIBLE = "compatible"
+__all__ = ["Dialect", "Endpoint", "Kind"]
 
 
 @dataclass(frozen=True, slots=True)
