@@ -15,6 +15,7 @@ from actors.agents import Agent, AgentDirectory
 from insika.agents.limits import TurnLimits, turn_limits
 from insika.agents.profile import Profile
 from insika.channels import Channel
+from insika.choices import Thinking
 from insika.config_files import load_profile_folder, load_settings_file
 from insika.errors import InvalidConfiguration
 from insika.settings import Settings, load_settings
@@ -31,7 +32,7 @@ class Configuration:
         self._settings_revision = ""
         self._unreadable = ""
         self._log = structlog.get_logger("insika.configuration")
-        self._limits: dict[str, TurnLimits] = {}  # by profile revision, under the settings at hand
+        self._limits: dict[tuple[str, Thinking | None], TurnLimits] = {}  # under the settings at hand
         self._channels: dict[str, Channel] = {}
         self.agents = AgentDirectory(store)
 
@@ -42,11 +43,12 @@ class Configuration:
         """The channel as it is, or as this process last knew it: what was said to be delivered there still is."""
         return self._channels.get(id)
 
-    def limits(self, agent: Agent) -> TurnLimits:
-        """What bounds a turn of this agent that begins now."""
-        if agent.revision not in self._limits:
-            self._limits[agent.revision] = turn_limits(agent.profile, self._settings)
-        return self._limits[agent.revision]
+    def limits(self, agent: Agent, session_thinking: Thinking | None = None) -> TurnLimits:
+        """What bounds a turn of this agent that begins now; `session_thinking`: what the session has of its own."""
+        known = (agent.revision, session_thinking)
+        if known not in self._limits:
+            self._limits[known] = turn_limits(agent.profile, self._settings, session_thinking=session_thinking)
+        return self._limits[known]
 
     async def apply_files(self, settings_file: Path | None, agents_dir: Path | None) -> None:
         """Apply what the environment names, where it has changed. Raises InvalidConfiguration, before anything of the

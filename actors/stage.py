@@ -22,6 +22,7 @@ from insika.errors import InvalidConfiguration, ProviderFatal, UnknownAgent
 from insika.policy.tool_lists import allowed_tools
 from insika.ports import ModelProvider
 from insika.providers.catalog import ModelCatalog
+from insika.session_vars import session_thinking
 from insika.storage.operations import NewDelivery
 from insika.storage.rows import SessionRow, TurnRow
 from insika.tools.registry import ToolRegistry
@@ -82,7 +83,7 @@ class Stage:
         agent = self._agents.current(agent_id)
         if agent is None:
             raise UnknownAgent(f"there is no agent {agent_id!r}; apply its profile, then send again", field="agent")
-        limits = self._configuration.limits(agent)
+        limits = self._configuration.limits(agent, session_thinking(session.vars))
         return self._staged(session, turn_id, agent, limits, limits.turn_timeout_s)
 
     async def resume(self, session: SessionRow, turn: TurnRow, now: datetime) -> Staged:

@@ -13,6 +13,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from insika.agents.precedence import first_present, queue_mode_in_force
 from insika.agents.queue_rules import QueueRules
+from insika.agents.thinking import thinking_in_force
 from insika.choices import OnExhausted, QueueMode, Thinking
 
 NO_LIMIT = 2**31 - 1
@@ -94,24 +95,56 @@ class TurnLimits:
         return cls(**found)
 
 
-class HasLimits(Protocol):
-    """An agent, as far as its limits go."""
+class HasParams(Protocol):
+    """What is passed on to a model, as one layer says it."""
 
     @property
+    def thinking(self) -> Thinking | None: ...
+    @property
+    def max_tokens(self) -> int | None: ...
+
+
+class HasLimits(Protocol):
+    """An agent, as far as its limits and its model go. `model` is the whole reference."""
+
+    @property
+    def model(self) -> str: ...
+    @property
     def limits(self) -> Limits: ...
+    @property
+    def params(self) -> HasParams: ...
 
 
-class HasQueueRules(Protocol):
-    """The platform's settings, as far as the queue goes."""
+class Platform(Protocol):
+    """The platform's settings, as far as they bound a turn. `model_params` are by model reference."""
 
     @property
     def queue(self) -> QueueRules: ...
+    @property
+    def thinking(self) -> Thinking | None: ...
+    @property
+    def model_params(self) -> Mapping[str, HasParams]: ...
 
 
-def turn_limits(profile: HasLimits, platform: HasQueueRules, session_queue_mode: QueueMode | None = None) -> TurnLimits:
-    """The limits of a turn of this agent on this platform; `session_queue_mode` is the session's own, if it has one."""
+class _SaysNothing:
+    thinking: Thinking | None = None
+    max_tokens: int | None = None
+
+
+_SAYS_NOTHING = _SaysNothing()
+
+
+def turn_limits(
+    profile: HasLimits,
+    platform: Platform,
+    session_queue_mode: QueueMode | None = None,
+    session_thinking: Thinking | None = None,
+) -> TurnLimits:
+    """The limits of a turn of this agent on this platform; what the session has of its own comes first."""
     limits = profile.limits
     agent, general = limits.given(), platform.queue.given()
+    of_model = platform.model_params.get(profile.model, _SAYS_NOTHING)
+    params = profile.params
 
     def rule(key: str, default: int) -> int:
         return first_present(key, agent, general, default=default) or 0
@@ -132,4 +165,6 @@ def turn_limits(profile: HasLimits, platform: HasQueueRules, session_queue_mode:
         steer_max_messages=rule("steer_max_messages", default.steer_max_messages),
         steer_join=first_present("steer_join", agent, general, default=default.steer_join),
         mailbox_max=rule("mailbox_max", default.mailbox_max) or NO_LIMIT,
+        thinking=thinking_in_force(session_thinking, params.thinking, of_model.thinking, platform.thinking),
+        max_output_tokens=params.max_tokens if params.max_tokens is not None else of_model.max_tokens,
     )

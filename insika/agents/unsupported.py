@@ -26,8 +26,6 @@ class Unsupported:
     off: tuple[str | int, ...] = ()
 
 
-_THINKING_OFF = ("off", "")
-
 IN_PROFILES: tuple[Unsupported, ...] = (
     Unsupported("guardrails", keys=("input", "output", "strictness", "moderator", "responses")),
     Unsupported("budget", keys=("daily", "monthly", "soft", "alert_at")),
@@ -36,18 +34,12 @@ IN_PROFILES: tuple[Unsupported, ...] = (
     Unsupported("alerts", keys=("webhook",)),
     Unsupported("limits.chat_rate_limit", off=(0,)),
     Unsupported("limits.agent_token_ceiling", off=(0,)),
-    Unsupported("params.thinking", off=_THINKING_OFF),
-    Unsupported("edge_stream.thinking"),
-    Unsupported("edge_stream.intermediate"),
 )
 
 IN_SETTINGS: tuple[Unsupported, ...] = (
     Unsupported("edge.chat_rate_limit", off=(0,)),
     Unsupported("edge.agent_token_ceiling", off=(0,)),
-    Unsupported("thinking", off=_THINKING_OFF),
-    Unsupported("model_params.*.thinking", off=_THINKING_OFF),
     Unsupported("fallback_models"),
-    Unsupported("providers"),
     Unsupported("http_tools"),
     Unsupported("channels.*.public"),
 )

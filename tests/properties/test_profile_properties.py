@@ -45,7 +45,9 @@ PROFILES = st.fixed_dictionaries(
         "approvals_required": NAMES,
         "policies": st.lists(st.sampled_from(["tool_allowlist", "approval_required"]), max_size=3),
         "limits": LIMITS,
-        "params": st.sampled_from([{}, {"thinking": False}, {"thinking": "off"}, {"thinking": None}]),
+        "params": st.sampled_from(
+            [{}, {"thinking": False}, {"thinking": "high"}, {"thinking": None}, {"max_tokens": 9}]
+        ),
         "guardrails": st.sampled_from([None, False, {}, {"input": False}]),
     },
 )

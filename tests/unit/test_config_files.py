@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from insika.choices import Thinking
 from insika.config_files import load_profile_file, load_profile_folder, load_settings_file
 from insika.errors import InvalidConfiguration
 
@@ -41,14 +42,22 @@ def test_yaml_and_json_make_the_same_profile(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "ok"), [("off", True), ("no", True), ("null", True), ("~", True), ("on", False), ("yes", False)]
+    ("word", "read"),
+    [
+        ("off", Thinking.OFF),
+        ("no", Thinking.OFF),
+        ("false", Thinking.OFF),
+        ("on", Thinking.ON),
+        ("Yes", Thinking.ON),
+        ("high", Thinking.HIGH),
+        ("null", None),
+        ("~", None),
+        ("''", None),
+    ],
 )
-def test_the_words_that_yaml_reads_as_booleans_are_understood(tmp_path: Path, word: str, ok: bool) -> None:
+def test_the_words_that_yaml_reads_as_booleans_are_understood(tmp_path: Path, word: str, read: Thinking | None) -> None:
     path = write(tmp_path, "a.yaml", f"id: a\nmodel: offline/demo\nparams: {{thinking: {word}}}\n")
-    if ok:
-        load_profile_file(path)
-    else:
-        assert problems_of(path) == {"params.thinking": "is not enforced by this version of Insika; remove it"}
+    assert load_profile_file(path).params.thinking is read
 
 
 def test_mistakes_of_a_file_are_named_with_it(tmp_path: Path) -> None:

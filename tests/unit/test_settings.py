@@ -190,7 +190,7 @@ def test_every_mistake_is_listed() -> None:
         "queue.max_tool_calls": "unknown key",
         "edge.chat_rate_window": "must be greater than 0, got 0",
         "chanels": "unknown key; did you mean channels?",
-        "thinking": "is not enforced by this version of Insika; remove it",
+        "thinking": "must be one of off, on, low, medium, high",
         "model_params.gpt": "must be provider/name, like offline/demo, got 'gpt'",
         "model_params.openai/gpt.temperature": "unknown key",
         "fallback_models": "must be a list, got null",

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from insika.agents.profile import Profile, load_profile
+from insika.agents.profile import EdgeStream, Profile, load_profile
 from insika.choices import OnExhausted, QueueMode, Thinking
 from insika.errors import InvalidConfiguration
 
@@ -65,8 +65,8 @@ def test_every_supported_key_is_read() -> None:
                 "steer_join": "added: %{message}",
                 "mailbox_max": 9,
             },
-            "params": {"thinking": False},
-            "edge_stream": {"thinking": False, "intermediate": False},
+            "params": {"thinking": False, "max_tokens": 4000},
+            "edge_stream": {"thinking": True, "intermediate": True},
         },
         "x",
     )
@@ -76,7 +76,8 @@ def test_every_supported_key_is_read() -> None:
     assert profile.limits.turn_timeout == 12.5
     assert profile.limits.on_exhausted is OnExhausted.SYNTHESIZE
     assert profile.limits.given()["queue_mode"] is QueueMode.STEER
-    assert profile.params.thinking is Thinking.OFF
+    assert (profile.params.thinking, profile.params.max_tokens) == (Thinking.OFF, 4000)
+    assert profile.edge_stream == EdgeStream(thinking=True, intermediate=True)
 
 
 def test_absent_empty_and_null_tool_lists_are_three_things() -> None:
