@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, time, timedelta
 from typing import Any
 
 from insika.clock import DUE_NOW
@@ -91,7 +91,7 @@ class StartTurn:
     """Begin a turn with the waiting rows at `positions` (in order). Their texts become the turn's first messages.
 
     `merging`: at load, this turn was the one that messages still merged into; then nothing may have arrived since.
-    `steerable_key` None: the turn takes no steers.
+    `steerable_key` None: the turn takes no steers. `alerts`: what is raised by its beginning.
     """
 
     turn_id: str
@@ -107,6 +107,37 @@ class StartTurn:
     merging: bool = False
     refused: tuple[int, ...] = ()
     load_from: int | None = None
+    alerts: tuple[NewAlert, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RouteTurn:
+    """What its present agent's classifier made of a turn, and what asking it cost. Each agent of a turn says so once.
+
+    `route` None: it failed, and the turn is unrouted. `next_call` opens the next request's row; None where the turn is
+    redirected, or ends, instead.
+    """
+
+    turn_id: str
+    route: str | None
+    model_call: SettledModelCall
+    next_call: ModelCallKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RedirectTurn:
+    """Hand a running turn to another agent for its rest. From now on what it asks is booked to that one.
+
+    `depth`: how often it has been handed on with this, from 1; one more than the row says. `model_call` opens the new
+    agent's first request's row, a classifier's perhaps. What people may still steer, and where its answer goes, stays.
+    """
+
+    turn_id: str
+    agent: str
+    profile_revision: str
+    limits: Mapping[str, Any]
+    depth: int
+    model_call: ModelCallKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,12 +235,26 @@ class NewDelivery:
 
 
 @dataclass(frozen=True, slots=True)
+class NewAlert:
+    """Something that operators are told of once, whoever sees it first: written with its cause, and only where `key`
+    was never raised before.
+
+    `delivery` is the outbox row by which they are told; None: by no webhook, but that it was raised is kept all the
+    same, for whoever raised it first also emits its event. The row belongs to no session and has a lane of its own, so
+    that no order holds it up: of `delivery`, `lane` and `unique_key` are not looked at. `kind` tells it from an answer.
+    """
+
+    key: str
+    delivery: NewDelivery | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CommitTurn:
     """End the turn with what it has to say.
 
     `results` closes an open batch first (a halted one). `answer` "" writes no message. `model_call` is None when the
-    answer came from no request of its own (a halt). `release_due`: with nothing unseen and no other mail, also let
-    the lease go, due again then; None keeps it.
+    answer came from no request of its own (a halt). `route` None leaves what the turn's classifier said. `release_due`:
+    with nothing unseen and no other mail, also let the lease go, due again then; None keeps it.
     """
 
     turn_id: str
@@ -245,7 +290,8 @@ class EndTurn:
 
 @dataclass(frozen=True, slots=True)
 class FailQueued:
-    """Start and fail a turn in one statement: what the person said enters the log, nothing else happens."""
+    """Start and fail a turn in one statement: what the person said enters the log, nothing else happens. `estimate`
+    settles what is open of the turn's model calls: a moderator may have been asked before it could begin."""
 
     turn_id: str
     positions: tuple[int, ...]
@@ -255,6 +301,34 @@ class FailQueued:
     origin: str
     error: Mapping[str, Any]
     merging: bool = False
+    alerts: tuple[NewAlert, ...] = ()
+    estimate: Usage = NO_USAGE
+
+
+@dataclass(frozen=True, slots=True)
+class FinishAtOnce:
+    """Start and complete a turn in one statement, with an answer that no model was asked for.
+
+    As `StartTurn` as to what it takes and refuses, as `CommitTurn` as to what it says; the lease is kept. `estimate`:
+    as in `FailQueued`.
+    """
+
+    turn_id: str
+    positions: tuple[int, ...]
+    agent: str
+    channel: str | None
+    recipient: str | None
+    origin: str
+    profile_revision: str
+    limits: Mapping[str, Any]
+    answer: str
+    outcome: str
+    deliveries: tuple[NewDelivery, ...] = ()
+    merging: bool = False
+    refused: tuple[int, ...] = ()
+    alerts: tuple[NewAlert, ...] = ()
+    estimate: Usage = NO_USAGE
+    timing: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +337,8 @@ class SettleMail:
     by one. `control` are the requests that are settled by this; without `positions`, they came too late.
 
     `turn_id` is the queued turn that ends with them (None: it lives on); `steerable_key` given back to the running
-    turn when a refused interrupt had taken it and nothing newer is urgent.
+    turn when a refused interrupt had taken it and nothing newer is urgent. `estimate` settles what is open of the model
+    calls of a turn that ends so.
     """
 
     positions: tuple[int, ...]
@@ -273,6 +348,7 @@ class SettleMail:
     control: tuple[int, ...] = ()
     merging: bool = False
     steerable_key: str | None = None
+    estimate: Usage = NO_USAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,3 +356,10 @@ class Release:
     """Let the lease go; the session wants an owner again at `due_at` (NEVER: when mail comes)."""
 
     due_at: datetime = DUE_NOW
+
+
+def utc_midnights(*starts: datetime) -> None:
+    """Raises ValueError unless each of them is the first moment of a day in UTC, as windows of spend begin."""
+    for start in starts:
+        if start.utcoffset() != timedelta(0) or start.time() != time.min:
+            raise ValueError(f"spend is summed up by days in UTC, which begin at midnight; {start} is none")

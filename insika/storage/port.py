@@ -33,9 +33,14 @@ from insika.storage.operations import (
     EndTurn,
     FailQueued,
     Fence,
+    FinishAtOnce,
     ModelCallKey,
+    NewAlert,
+    RedirectTurn,
     Release,
+    RouteTurn,
     Seen,
+    SettledModelCall,
     SettleMail,
     StartTurn,
 )
@@ -43,6 +48,7 @@ from insika.storage.rows import (
     Accepted,
     ApprovalDecision,
     ApprovalSummary,
+    Begun,
     CallRow,
     CallStart,
     Claim,
@@ -56,6 +62,7 @@ from insika.storage.rows import (
     Revision,
     SessionRow,
     SessionSummary,
+    Spend,
     TurnRow,
     Withdrawal,
 )
@@ -149,15 +156,43 @@ class OwnerStore(Protocol):
         answer claims again by the same: what is his already is extended, and neither a death nor another claim."""
         ...
 
-    async def load(self, fence: Fence, *, log_after: int = 0) -> Loaded | None: ...
+    async def load(self, fence: Fence, *, log_after: int = 0) -> Loaded | None:
+        """What an owner goes on from. What a provider wants back verbatim is sent again only while its turn runs, so
+        it comes with the messages of the running turn alone; `ReadStore.messages` gives all of it."""
+        ...
 
-    async def start(self, fence: Fence, seen: Seen, turn: StartTurn) -> int | None:
-        """Begin a turn; there must be none, and the session not be paused. Answers the session's log sequence after
-        its first messages."""
+    async def start(self, fence: Fence, seen: Seen, turn: StartTurn) -> Begun | None:
+        """Begin a turn; there must be none, and the session not be paused."""
+        ...
+
+    async def route_turn(self, fence: Fence, seen: Seen, turn: RouteTurn) -> bool:
+        """Keep what the turn's present agent's classifier said, once, and book what it cost; no call may be open.
+        False also when that agent has routed the turn already."""
+        ...
+
+    async def redirect_turn(self, fence: Fence, seen: Seen, turn: RedirectTurn) -> bool:
+        """The turn is another agent's from now on; no call may be open. False also when it has been handed on
+        otherwise than `depth` says."""
         ...
 
     async def append(self, fence: Fence, step: AppendStep) -> int | None:
         """Write an assistant message with calls; none may be open. Answers its log sequence."""
+        ...
+
+    async def open_model_call(
+        self, fence: Fence, seen: Seen, turn_id: str, step: int, *, purpose: str, model: str, estimate: Usage
+    ) -> ModelCallKey | None:
+        """Write that a moderator, or a classifier, is about to be asked on behalf of a turn of this session, whatever
+        its state: text is screened before its turn begins, and that of a released steer before it has one (then it is
+        the turn it was said to). Answers the row's key, with the number of the next attempt: earlier ones of the same
+        step and purpose that are still open are somebody's who died, and settled as estimated by `estimate`. None: the
+        fence did not hold, something urgent is unseen, or the session has no such turn."""
+        ...
+
+    async def settle_model_call(self, turn_id: str, call: SettledModelCall) -> bool:
+        """Book what a model call cost, by its key alone: what was spent was spent, whoever holds the lease by now, also
+        when its turn has ended. As measured once, over an estimate too; as estimated only where it is open. False:
+        nothing was written."""
         ...
 
     async def retry_model(self, fence: Fence, seen: Seen, turn_id: str, call: ModelCallKey, *, estimate: Usage) -> bool:
@@ -199,7 +234,11 @@ class OwnerStore(Protocol):
 
     async def end(self, fence: Fence, turn: EndTurn) -> bool: ...
 
-    async def fail_queued(self, fence: Fence, seen: Seen, turn: FailQueued) -> bool: ...
+    async def fail_queued(self, fence: Fence, seen: Seen, turn: FailQueued) -> Begun | None: ...
+
+    async def finish_at_once(self, fence: Fence, seen: Seen, turn: FinishAtOnce) -> Begun | None:
+        """Begin and complete a turn; demands what `start` does. None runs afterwards."""
+        ...
 
     async def settle_mail(self, fence: Fence, seen: Seen, mail: SettleMail) -> bool: ...
 
@@ -258,6 +297,37 @@ class ConfigurationStore(Protocol):
     async def current_settings(self) -> Revision | None: ...
 
 
+class SpendStore(Protocol):
+    """What was spent. It is the sum of the rows of `model_calls`, and no counter is kept on a turn's path: the clock
+    adds rows that are settled to the sum of their day, and marks each as added in the same statement."""
+
+    async def spend(self, tenant: str, agent: str, day_start: datetime, month_start: datetime) -> Spend:
+        """What one agent's settled model calls of one tenant cost, measured or estimated, those that began at
+        `day_start` or later, and at `month_start` or later. A call counts where it began, whenever it is settled.
+
+        Costs two ranges of an index: a row for each day of the month, and one for each model call of this agent that
+        has not been added up yet, which are those of the last minute where a clock runs. Raises ValueError unless both
+        are midnights in UTC."""
+        ...
+
+    async def roll_up_spend(self, until: datetime, *, limit: int = 5_000) -> int:
+        """Add settled model calls that began before `until` to the sums of their days, `limit` of them at most, and
+        answer how many: fewer than `limit` were all there are. It changes no sum that `spend` answers.
+
+        Each row is added once, whoever else does the same at this moment. What is measured only after its estimate was
+        added corrects the sum with it."""
+        ...
+
+
+class AlertStore(Protocol):
+    """Alerts whose cause is no write of this store. The others go with their cause."""
+
+    async def raise_alerts(self, alerts: Sequence[NewAlert]) -> frozenset[str]:
+        """Write those whose keys were never raised before. Answers those keys: their events are this caller's to
+        emit."""
+        ...
+
+
 class ReadStore(Protocol):
     """What people look at. Reads only; nothing here decides anything."""
 
@@ -302,7 +372,7 @@ class ReadStore(Protocol):
         ...
 
 
-class Store(IntakeStore, OwnerStore, ConfigurationStore, ReadStore, Protocol):
+class Store(IntakeStore, OwnerStore, ConfigurationStore, ReadStore, SpendStore, AlertStore, Protocol):
     """All of it. Callers should ask for the narrow one they use."""
 
     def renewal(self) -> LeaseRenewal: ...

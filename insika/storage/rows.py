@@ -150,7 +150,13 @@ class Mail:
 @dataclass(frozen=True, slots=True)
 class TurnRow:
     """One turn. `profile_revision` and `limits` are frozen when it starts (None before); `error` is the contract's
-    error object."""
+    error object.
+
+    `agent` is the one that has it now, after `depth` times of being handed on. `routes` is what each of its agents has
+    made of it so far, in that order, None for one whose classifier failed: the present one has said so already when
+    there are more than `depth`. `route` is the first of them that is one, or what the commit said. `model` is the
+    reference of the model that answered last, before that the one that is to answer; None until there is one.
+    """
 
     id: str
     session_id: int
@@ -172,6 +178,9 @@ class TurnRow:
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
+    model: str | None = None
+    depth: int = 0
+    routes: tuple[str | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +284,7 @@ class Loaded:
 
     `mail` holds the rows that have not ended, by position. `turn`, `calls`, `model_calls` and `approvals` belong to the
     session's running turn; `turn` is None when there is none. `log` begins after the sequence number that the caller
-    said it already had.
+    said it already had; only the running turn's messages come with what their provider wants back verbatim.
     """
 
     session: SessionRow
@@ -286,6 +295,24 @@ class Loaded:
     model_calls: tuple[ModelCallRow, ...]
     log: tuple[LogEntry, ...]
     approvals: tuple[ApprovalRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A turn has begun, or begun and ended at once. `log_seq` is the session's log sequence after what was written of
+    it. `raised`: the keys of those alerts that nobody had raised before; each is this caller's to tell of."""
+
+    log_seq: int
+    raised: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """Tokens (input, output, read from a cache and written to one) of settled model calls that began in a day in UTC
+    or later, and in a month or later."""
+
+    day: int = 0
+    month: int = 0
 
 
 @dataclass(frozen=True, slots=True)
