@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Annotated, Any
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from insika.agents.names import ModelRef
 from insika.agents.profile import GivenThinking, Params
@@ -18,6 +18,8 @@ from insika.agents.queue_rules import QueueRules
 from insika.agents.unsupported import IN_SETTINGS, refusals
 from insika.channels import REVEAL_SECRETS, Channel
 from insika.documents import Path, canonical_digest
+from insika.http_tools.checks import http_tool_problems
+from insika.http_tools.description import HttpTool
 from insika.model_endpoints import HostedModels, endpoint_problems
 from insika.parsing import Document, Problem, parse_document
 
@@ -42,9 +44,7 @@ class Settings(Document):
     fallback_models: tuple[ModelRef, ...] = ()
     channels: tuple[Channel, ...] = ()
     providers: tuple[HostedModels, ...] = ()
-
-    # Known, and accepted only where they ask for nothing: see `insika.agents.unsupported`.
-    http_tools: JsonValue = None
+    http_tools: tuple[HttpTool, ...] = ()
 
     def channel(self, id: str) -> Channel | None:
         return next((channel for channel in self.channels if channel.id == id), None)
@@ -75,7 +75,10 @@ def load_settings(data: object, where: str) -> Settings:
         {} if data is None else data,
         where,
         more_problems=lambda document: chain(
-            refusals(document, IN_SETTINGS), _repeated_channels(document), endpoint_problems(document)
+            refusals(document, IN_SETTINGS),
+            _repeated_channels(document),
+            endpoint_problems(document),
+            http_tool_problems(document),
         ),
         secret=_is_secret,
     )

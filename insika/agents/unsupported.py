@@ -40,7 +40,6 @@ IN_SETTINGS: tuple[Unsupported, ...] = (
     Unsupported("edge.chat_rate_limit", off=(0,)),
     Unsupported("edge.agent_token_ceiling", off=(0,)),
     Unsupported("fallback_models"),
-    Unsupported("http_tools"),
     Unsupported("channels.*.public"),
 )
 

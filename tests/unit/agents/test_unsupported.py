@@ -23,7 +23,6 @@ ASKING_OF_SETTINGS: dict[str, Any] = {
     "edge.chat_rate_limit": 20,
     "edge.agent_token_ceiling": 500_000,
     "fallback_models": ["openai/gpt-4o-mini"],
-    "http_tools": [{"name": "lookup"}],
 }
 
 
