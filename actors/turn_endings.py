@@ -6,8 +6,10 @@ every vendor accepts.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
+from typing import Any
 
 from actors.lease import Lease
 from actors.turn_events import ScopedEvents, events_of
@@ -108,16 +110,7 @@ class TurnEndings:
                 self._world.crash(CrashPoint.COMMITTED)
                 if log.delivers:
                     self._world.wakes.delivery()
-                emit(
-                    EventType.TURN_COMPLETED,
-                    {
-                        "outcome": answer.outcome,
-                        "synthesized": answer.synthesized,
-                        "steps": answer.step,
-                        "usage": asdict(answer.usage),
-                        "timing": dict(answer.timing),
-                    },
-                )
+                emit(EventType.TURN_COMPLETED, {**_completed(answer), "timing": self._timing(answer, log)})
             case Failure() as failure:
                 self._world.crash(CrashPoint.TURN_ENDED)
                 emit(
@@ -125,12 +118,17 @@ class TurnEndings:
                     {
                         "outcome": "failed",
                         "error": failure.error.type,
+                        "step": failure.step,
                         "usage": asdict(failure.usage + failure.estimate),
-                        "timing": dict(failure.timing),
+                        "timing": self._timing(failure, log),
                     },
                 )
             case None:
                 raise AssertionError("a loop returned without ending its turn")
+
+    def _timing(self, ended: Answer | Failure, log: OwnedTurnLog) -> Mapping[str, Any]:
+        """With the time of the write that ended the turn, which its own row cannot have."""
+        return {**ended.timing, "commit_ms": log.commit_ms} if self._world.turn_timing else dict(ended.timing)
 
     @staticmethod
     def lost() -> WorkerLost:
@@ -169,3 +167,13 @@ class TurnEndings:
 
     def _events(self, loaded: Loaded, turn_id: str | None = None, agent: str | None = None) -> ScopedEvents:
         return events_of(loaded, self._lease.epoch, self._world.events, self._world.clock, turn_id, agent)
+
+
+def _completed(answer: Answer) -> Mapping[str, Any]:
+    """What is told of an answer; `attempt` is the one at its step's request that gave it."""
+    told: dict[str, Any] = {"outcome": answer.outcome, "synthesized": answer.synthesized, "step": answer.step}
+    if answer.model_call is not None:
+        told["attempt"] = answer.model_call.key.attempt
+    if answer.cut_off:
+        told["cut_off"] = True
+    return {**told, "steps": answer.step, "usage": asdict(answer.usage)}

@@ -16,11 +16,13 @@ from insika.events import Event, EventSink, EventType
 from insika.storage.rows import Loaded
 
 _ENDINGS = frozenset({EventType.TURN_COMPLETED, EventType.TURN_FAILED, EventType.TURN_CANCELLED})
+_PLACE = ("step", "attempt")
+"""Of an event. In the log line `attempt` is how often the turn was taken up, and `steps` says the rest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Whose events they are."""
+    """Whose events they are. `attempt`: how often the turn was taken up."""
 
     session: str
     tenant: str
@@ -31,16 +33,21 @@ class Scope:
 
 
 class ScopedEvents:
-    """`emit(type, data)` for one scope."""
+    """`emit(type, data)` for one scope. An event is of the step that its data name, and of the attempt at that step's
+    request that they name, or that was spoken of last."""
 
     def __init__(self, sink: EventSink, clock: Clock, scope: Scope) -> None:
         self._sink = sink
         self._clock = clock
         self._scope = scope
+        self._step = 0
+        self._attempt = 1
         self._log = structlog.get_logger("insika.turns")
 
     def __call__(self, type: str, data: Mapping[str, Any], /) -> None:
-        scope = self._scope
+        scope, step = self._scope, data.get("step", 0)
+        if "attempt" in data:
+            self._step, self._attempt = step, data["attempt"]
         self._sink.publish(
             Event(
                 type,
@@ -50,23 +57,27 @@ class ScopedEvents:
                 scope.agent,
                 scope.tenant or None,
                 scope.epoch,
-                data.get("step", 0),
-                scope.attempt,
+                step,
+                self._attempt if step == self._step else 1,
                 data,
             )
         )
         if type in _ENDINGS:
-            log = self._log.warning if type == EventType.TURN_FAILED else self._log.info
-            log(
-                str(type),
-                turn_id=scope.turn_id,
-                session=scope.session,
-                tenant=scope.tenant or None,
-                agent=scope.agent,
-                epoch=scope.epoch,
-                attempt=scope.attempt,
-                **data,
-            )
+            self._write(type, data)
+
+    def _write(self, type: str, data: Mapping[str, Any]) -> None:
+        scope = self._scope
+        log = self._log.warning if type == EventType.TURN_FAILED else self._log.info
+        log(
+            str(type),
+            turn_id=scope.turn_id,
+            session=scope.session,
+            tenant=scope.tenant or None,
+            agent=scope.agent,
+            epoch=scope.epoch,
+            attempt=scope.attempt,
+            **{name: value for name, value in data.items() if name not in _PLACE},
+        )
 
 
 def events_of(  # noqa: PLR0917 - two of them say whose events they are, where that is not the running turn

@@ -48,7 +48,7 @@ class Held(Exception):
 class OwnedTurnLog:
     """`leaving` is asked at each boundary whether to hand the turn over. After the loop has ended, `released` tells
     whether the lease went with it, `suspended` whether the turn waits for a person, `delivers` whether there is
-    something to deliver, `ended` what the turn ended with."""
+    something to deliver, `ended` what the turn ended with, `commit_ms` how long the write took that ended it."""
 
     def __init__(
         self,
@@ -64,6 +64,7 @@ class OwnedTurnLog:
     ) -> None:
         self._lease = lease
         self._crash = world.crash
+        self._clock = world.clock
         self._store = world.store
         self._mailroom = mailroom
         self._turn_id = turn_id
@@ -78,6 +79,7 @@ class OwnedTurnLog:
         self._held = False
         self.released = self.delivers = self.suspended = False
         self.ended: Answer | Failure | None = None
+        self.commit_ms = 0.0
 
     def may_start(self) -> None:
         self._lease.may_start()
@@ -140,6 +142,7 @@ class OwnedTurnLog:
 
     async def commit(self, answer: Answer) -> None:
         deliveries = self._address(answer)
+        began = self._clock.monotonic()
         while (committed := await self._commit(answer, deliveries)) is None:
             # Urgent mail that does not cut this turn must not cost it an answer that was paid for.
             urgent = self._seen.urgent
@@ -148,7 +151,7 @@ class OwnedTurnLog:
                 raise Superseded
         self.released = committed.released
         self.delivers = bool(deliveries)
-        self.ended = answer
+        self._ended(answer, began)
 
     async def _commit(self, answer: Answer, deliveries: tuple[NewDelivery, ...]) -> Committed | None:
         return await self._store.commit(
@@ -169,6 +172,7 @@ class OwnedTurnLog:
         )
 
     async def fail(self, failure: Failure) -> None:
+        began = self._clock.monotonic()
         _must(
             await self._store.end(
                 self._lease.fence,
@@ -184,7 +188,11 @@ class OwnedTurnLog:
                 ),
             )
         )
-        self.ended = failure
+        self._ended(failure, began)
+
+    def _ended(self, ended: Answer | Failure, began: float) -> None:
+        self.ended = ended
+        self.commit_ms = round((self._clock.monotonic() - began) * 1000, 1)
 
     async def _look(self) -> Loaded:
         """Read the mailbox anew, and settle what concerns this turn before its next step. Raises Superseded when

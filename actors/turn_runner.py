@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 
 from actors.lease import Lease
 from actors.mailroom import Mailroom, SteerRoom, seen, steer_room
 from actors.stage import Addressee, Staged
 from actors.turn_endings import TurnEndings
 from actors.turn_events import ScopedEvents, events_of
-from actors.turn_log import Held, OwnedTurnLog
+from actors.turn_log import NOTHING_OF_THE_LOG, Held, OwnedTurnLog
 from actors.turn_start import opening_of, start_of, tell_start
 from actors.world import World
 from insika.crash_points import CrashPoint
@@ -28,6 +29,7 @@ from insika.turn.ports import TurnPorts
 from insika.turn.queue_policy import Begin
 from insika.turn.run import TurnLoop
 from insika.turn.state import TurnState, state_from_log
+from insika.turn.times import DetailedTimes, TurnTimes
 
 _NOT_STAGED = (UnknownAgent, InvalidConfiguration, ProviderFatal)
 """Why a turn cannot be run here, and will not be by trying again."""
@@ -98,7 +100,8 @@ class TurnRunner:
         left = replace(loaded, mail=tuple(row for row in loaded.mail if row.position not in taken))
         steers = SteerRoom(first.key, staged.identity.limits.steer_max_messages)
         to = Addressee(first.agent, first.channel, first.recipient)
-        return await self._run(left, staged, state, steers, to, emit)
+        times = await self._times_of(first.at, emit)
+        return await self._run(left, staged, state, steers, to, emit, times)
 
     async def resume(self, loaded: Loaded, turn: TurnRow) -> bool:
         await self._world.stage.know(turn.agent, turn.channel)
@@ -120,7 +123,8 @@ class TurnRunner:
         )
         state.lost = self.owed
         to = Addressee(turn.agent, turn.channel, turn.recipient)
-        return await self._run(loaded, staged, state, steer_room(loaded), to, emit)
+        times = await self._times_of(turn.created_at, emit, turn.started_at)
+        return await self._run(loaded, staged, state, steer_room(loaded), to, emit, times)
 
     async def _run(  # noqa: PLR0917 - what one turn needs to run
         self,
@@ -130,6 +134,7 @@ class TurnRunner:
         steers: SteerRoom,
         to: Addressee,
         emit: ScopedEvents,
+        times: TurnTimes,
     ) -> bool:
         turn_id = staged.identity.turn_id
         log = OwnedTurnLog(
@@ -143,7 +148,10 @@ class TurnRunner:
             leaving=self._leaving,
         )
         self._toolbox, self._turn_log = staged.toolbox, log
-        ports = TurnPorts(staged.provider, staged.toolbox, log, emit, self._world.clock, self._world.crash)
+        world = self._world
+        ports = TurnPorts(
+            staged.provider, staged.toolbox, log, emit, world.clock, world.crash, times, sleep=world.sleep
+        )
         self._loop = TurnLoop(staged.identity, state, ports)
         try:
             await self._loop.run()
@@ -157,6 +165,21 @@ class TurnRunner:
         if log.released:
             self._world.crash(CrashPoint.RELEASED)
         return log.released
+
+    async def _times_of(
+        self, arrived_at: datetime, emit: ScopedEvents, started_at: datetime | None = None
+    ) -> TurnTimes:
+        """Measures the running turn. When it was started is read once more, but only where somebody wants to know:
+        the store's own clock has the word on how long its message had waited."""
+        world = self._world
+        if not world.turn_timing:
+            return TurnTimes(world.clock)
+        if started_at is None:
+            begun = await self._store.load(self._lease.fence, log_after=NOTHING_OF_THE_LOG)
+            if begun is None or begun.turn is None or begun.turn.started_at is None:
+                raise Superseded
+            started_at = begun.turn.started_at
+        return DetailedTimes(world.clock, emit, round((started_at - arrived_at).total_seconds() * 1000, 1))
 
     def _events(self, loaded: Loaded, turn_id: str, agent: str) -> ScopedEvents:
         return events_of(loaded, self._lease.epoch, self._world.events, self._world.clock, turn_id, agent)

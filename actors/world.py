@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 
 from actors.stage import Stage
@@ -11,10 +12,13 @@ from insika.crash_points import Crash
 from insika.events import EventSink
 from insika.storage.port import OwnerStore
 from insika.turn.input_guard import InputGuard, NoInputGuard
+from insika.turn.ports import Sleep
 
 
 @dataclass(frozen=True, slots=True)
 class World:
+    """`turn_timing`: measure each turn step by step, and tell. `sleep` is how a turn waits between two attempts."""
+
     store: OwnerStore
     stage: Stage
     events: EventSink
@@ -22,3 +26,5 @@ class World:
     wakes: Wakes
     crash: Crash
     guard: InputGuard = field(default_factory=NoInputGuard)
+    turn_timing: bool = False
+    sleep: Sleep = asyncio.sleep

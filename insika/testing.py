@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 from insika.events import Event
@@ -43,7 +44,7 @@ class ScriptedModel:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         self.requests.append(request)
-        renamed = ModelRequest("script", request.instructions, request.messages, request.tools)
+        renamed = replace(request, model="script")
         async with aclosing(self._provider.stream(renamed)) as events:
             async for event in events:
                 yield event

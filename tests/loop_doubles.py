@@ -12,13 +12,15 @@ from insika.agents.limits import TurnLimits
 from insika.clock import Clock, ManualClock
 from insika.crash_points import Crash, CrashPoint, no_crash
 from insika.messages import Message, Role, ToolCall
-from insika.ports import CallOutcome, ModelProvider, ToolSpec
+from insika.ports import CallOutcome, Emit, ModelProvider, ToolSpec
+from insika.reliability.attempts import Attempts, OneAttempt
 from insika.storage.rows import Mail, Verdict
 from insika.testing import RecordingEmit, Script, ScriptedModel
 from insika.turn.in_memory import InMemoryTurnLog, said_before
 from insika.turn.ports import TurnPorts
 from insika.turn.run import TurnLoop
 from insika.turn.state import TurnIdentity
+from insika.turn.times import TurnTimes
 from tests.strict import check_anthropic, check_openai
 
 TURN = "turn-1"
@@ -111,8 +113,8 @@ def some_tools() -> FakeToolbox:
     )
 
 
-def identity(limits: TurnLimits, time_s: float = 300.0) -> TurnIdentity:
-    return TurnIdentity(TURN, 1, "session", "", "agent", MODEL, "You help.", limits, time_s)
+def identity(limits: TurnLimits, time_s: float = 300.0, note: str = "") -> TurnIdentity:
+    return TurnIdentity(TURN, 1, "session", "", "agent", MODEL, "You help.", limits, time_s, note)
 
 
 def mail(position: int, text: str) -> Mail:
@@ -148,15 +150,23 @@ class Turn:
         opening: Sequence[str] = ("hello",),
         clock: Clock | None = None,
         time_s: float = 300.0,
+        note: str = "",
     ) -> None:
         self.model = StrictModel(script) if isinstance(script, Script) else script
         self.limits = limits or TurnLimits()
         self.tools = tools or some_tools()
         self.clock = clock or ManualClock()
         self.time_s = time_s
+        self.note = note
         self.emit = RecordingEmit()
+        self.times: Callable[[Clock, Emit], TurnTimes] = lambda clock, emit: TurnTimes(clock)
+        self.attempts: Attempts = OneAttempt()
+        self.slept: list[float] = []
         self.log = InMemoryTurnLog(TURN, MODEL, opening, said_before(history))
         self._arrived = len(opening)
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
 
     @property
     def events(self) -> list[str]:
@@ -182,8 +192,11 @@ class Turn:
             self.log.mail.append(mail(self._arrived, text))
 
     async def run(self, *, fresh: bool = True, crash: Crash = no_crash) -> Turn:
-        ports = TurnPorts(self.model, self.tools, self.log, self.emit, self.clock, crash)
-        await TurnLoop(identity(self.limits, self.time_s), self.log.state(fresh=fresh), ports).run()
+        times = self.times(self.clock, self.emit)
+        ports = TurnPorts(
+            self.model, self.tools, self.log, self.emit, self.clock, crash, times, self.attempts, self.sleep
+        )
+        await TurnLoop(identity(self.limits, self.time_s, self.note), self.log.state(fresh=fresh), ports).run()
         check_anthropic(self.log.messages)
         check_openai(self.log.messages)
         return self

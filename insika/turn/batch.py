@@ -161,9 +161,12 @@ class BatchRunner:
         return result
 
     def _refusal(self, batch: OpenBatch, row: CallRow, tool: ToolTraits | None) -> CallResult | None:
-        """Why this call does not run, as things stand now. None: it may, once a person has said so where one must."""
+        """Why this call does not run, as things stand now. None: it may, once a person has said so where one must.
+        What the model did not write to its end comes first: nobody is asked about it, by any door."""
         if row.state is CallState.STARTED and (tool is None or not tool.idempotent):
             return unknown(row)
+        if batch.message.tool_calls[row.index].cut_off:
+            return refused(row, sentences.CUT_OFF)
         if tool is None:
             return refused(row, sentences.tool_not_available(row.name))
         if row.state is CallState.ANNOUNCED and self._out_of_time():

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from insika.messages import Message, Usage
+from insika.ports import ToolSpec
 
 CHARACTERS_PER_TOKEN = 4
 
@@ -17,11 +18,17 @@ def estimate_tokens(characters: int) -> int:
     return -(-characters // CHARACTERS_PER_TOKEN)
 
 
-def estimate_usage(instructions: str, messages: Sequence[Message], streamed: int = 0) -> Usage:
+def estimate_usage(
+    instructions: str, messages: Sequence[Message], streamed: int = 0, tools: Sequence[ToolSpec] = ()
+) -> Usage:
     """`streamed`: characters the model had given before the request was cut."""
-    sent = len(instructions) + sum(_characters(message) for message in messages)
+    sent = len(instructions) + sum(map(_characters, messages)) + sum(map(_described, tools))
     return Usage(input=estimate_tokens(sent), output=estimate_tokens(streamed))
 
 
 def _characters(message: Message) -> int:
     return len(message.content) + sum(len(call.name) + len(str(call.arguments)) for call in message.tool_calls)
+
+
+def _described(tool: ToolSpec) -> int:
+    return len(tool.name) + len(tool.description) + len(str(tool.parameters))

@@ -28,7 +28,8 @@ class Suspended(Exception):
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What ends a turn well. `content` may be empty: then nothing is said and nothing delivered. `results` closes a
-    halted batch; `model_call` is None when no request of its own made the answer; `usage` is the whole turn's."""
+    halted batch; `model_call` is None when no request of its own made the answer; `usage` is the whole turn's.
+    `cut_off`: the model's output limit ended the answer, not the model."""
 
     step: int
     content: str
@@ -36,6 +37,7 @@ class Answer:
     results: tuple[CallResult, ...] = ()
     model_call: SettledModelCall | None = None
     synthesized: bool = False
+    cut_off: bool = False
     usage: Usage = NO_USAGE
     timing: Mapping[str, Any] = field(default_factory=dict)
 

@@ -7,14 +7,16 @@ again a request that broke in a way nobody has thought of costs money and helps 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 from contextlib import aclosing
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import TypeVar
 
 from insika.errors import ProviderError, ProviderFatal, TurnTimeout
 from insika.events import EventType
 from insika.messages import NO_USAGE, Usage
-from insika.ports import Finished, ModelRequest, TextDelta
+from insika.ports import Finished, ModelRequest, Stop, TextDelta, ThinkingDelta, UsageSoFar
+from insika.storage.operations import ModelCallKey
 from insika.turn.estimate import estimate_usage
 from insika.turn.log import Superseded
 from insika.turn.ports import TurnPorts
@@ -29,14 +31,12 @@ class ModelAsker:
     def __init__(self, turn: TurnIdentity, ports: TurnPorts) -> None:
         self._turn = turn
         self._ports = ports
-        self._clock = ports.clock
-        self._began = ports.clock.monotonic()
-        self._model_s = 0.0
-        self._tools_s = 0.0
+        self._times = ports.times
         self._unsettled: ModelRequest | None = None
         self._streamed = 0
+        self._so_far: Usage | None = None
         self._measured: Usage | None = None
-        self._asking: asyncio.Timeout | None = None
+        self._waiting: asyncio.Timeout | None = None
         self._cut = False
 
     @property
@@ -47,91 +47,151 @@ class ModelAsker:
             return NO_USAGE
         if self._measured is not None:
             return self._measured
-        return estimate_usage(self._turn.instructions, self._unsettled.messages, self._streamed)
+        request = self._unsettled
+        guess = estimate_usage(request.instructions, request.messages, self._streamed, request.tools)
+        told = self._so_far
+        return guess if told is None else replace(told, output=max(told.output, guess.output))
 
     def booked(self) -> None:
         """What the last request cost has been written."""
         self._unsettled = None
 
-    async def ask(self, state: TurnState, *, offer_tools: bool) -> Finished:
-        """Raises ProviderError, ProviderFatal, TurnTimeout or LeaseLost; Superseded when it was cut."""
-        tools = self._ports.toolbox.specs() if offer_tools else ()
-        request = ModelRequest(self._turn.model_name, self._turn.instructions, tuple(state.history), tools)
+    @property
+    def said_something(self) -> bool:
+        """The last request's stream has shown something: text, or reasoning."""
+        return self._streamed > 0
+
+    async def ask(self, state: TurnState, key: ModelCallKey, *, may_call: bool) -> Finished:
+        """One attempt, built anew from the log. Raises ProviderError, ProviderFatal, TurnTimeout or LeaseLost;
+        Superseded when it was cut."""
+        request = self._request(state, key, may_call=may_call)
         self.check_time()
         self._ports.log.may_start()
-        self._unsettled, self._streamed, self._measured = request, 0, None
-        asked_at = self._clock.monotonic()
+        self._unsettled, self._streamed, self._so_far, self._measured = request, 0, None, None
+        self._times.asked(key.step, key.attempt)
         try:
-            async with asyncio.timeout(self._left()) as self._asking:
-                return await self._stream(request, state.step)
-        except TimeoutError:
-            if self._cut:
-                raise Superseded from None
-            raise self._timeout() from None
+            return await self._in_time(self._stream(request, key))
+        except ProviderError as error:
+            if not error.sent:
+                self._unsettled = None  # nobody was asked, so nothing is owed
+            raise
         finally:
-            self._asking, self._cut = None, False
-            self._model_s += self._clock.monotonic() - asked_at
+            self._times.answered()
+
+    async def rest(self, seconds: float) -> None:
+        """Between two attempts. Raises TurnTimeout, or Superseded when the turn is cut meanwhile."""
+        if seconds > 0:
+            await self._in_time(self._ports.sleep(seconds))
 
     @property
     def asking(self) -> bool:
-        """A request is under way."""
-        return self._asking is not None
+        """A request is under way, or about to be made again."""
+        return self._waiting is not None
 
     def cut(self) -> None:
         """Abandon the request under way, if there is one: its stream is closed, and whoever waits for it is told
         that the turn is superseded. A tool that runs is left alone; its owner looks again at the boundary."""
-        if self._asking is not None and not self._asking.expired():
+        if self._waiting is not None and not self._waiting.expired():
             self._cut = True
-            self._asking.reschedule(asyncio.get_running_loop().time())
+            self._waiting.reschedule(asyncio.get_running_loop().time())
 
     async def timed_tools(self, running: Awaitable[T]) -> T:
-        began = self._clock.monotonic()
+        self._times.acting()
         try:
             return await running
         finally:
-            self._tools_s += self._clock.monotonic() - began
+            self._times.acted()
+
+    @property
+    def left_s(self) -> float:
+        """Seconds of the turn's time; 0 or less: none."""
+        return self._turn.time_s - self._times.elapsed_s
 
     def out_of_time(self) -> bool:
         """The turn has had its time."""
-        return self._left() <= 0
+        return self.left_s <= 0
 
     def check_time(self) -> None:
         """Raises TurnTimeout when the turn has had its time."""
         if self.out_of_time():
             raise self._timeout()
 
-    def timing(self) -> Mapping[str, Any]:
-        """Milliseconds, for the turn's record."""
-        return {
-            "total_ms": round((self._clock.monotonic() - self._began) * 1000, 1),
-            "model_ms": round(self._model_s * 1000, 1),
-            "tools_ms": round(self._tools_s * 1000, 1),
-        }
+    def _request(self, state: TurnState, key: ModelCallKey, *, may_call: bool) -> ModelRequest:
+        turn = self._turn
+        provider, _, model = key.model.partition("/")
+        return ModelRequest(
+            model,
+            turn.instructions,
+            tuple(state.history),
+            self._ports.toolbox.specs(),
+            provider=provider,
+            may_call=may_call,
+            thinking=turn.limits.thinking,
+            max_tokens=turn.limits.max_output_tokens,
+            turn_from=state.turn_from,
+            note=turn.note,
+        )
 
-    async def _stream(self, request: ModelRequest, step: int) -> Finished:
-        emit = self._ports.emit
+    async def _in_time(self, waiting: Awaitable[T]) -> T:
+        try:
+            async with asyncio.timeout(self.left_s) as self._waiting:
+                return await waiting
+        except TimeoutError:
+            if self._cut:
+                raise Superseded from None
+            raise self._timeout() from None
+        finally:
+            self._waiting, self._cut = None, False
+
+    async def _stream(self, request: ModelRequest, key: ModelCallKey) -> Finished:
         finished: Finished | None = None
         try:
             async with aclosing(self._ports.provider.stream(request)) as events:
                 async for event in events:
                     if isinstance(event, TextDelta):
-                        self._streamed += len(event.text)
-                        emit(EventType.CONTENT, {"step": step, "text": event.text})
-                    elif isinstance(event, Finished):
+                        self._show(EventType.CONTENT, event.text, key)
+                    elif isinstance(event, ThinkingDelta):
+                        self._show(EventType.THINKING, event.text, key)
+                    elif isinstance(event, UsageSoFar):
+                        self._so_far = event.usage
+                    else:
                         finished = event
         except ProviderError:
             raise
         except Exception as error:
             # A TimeoutError is no exception: it is the provider's own. Our clock speaks by cancelling.
-            raise ProviderFatal(f"the provider of {self._turn.model} broke: {type(error).__name__}") from error
+            raise ProviderFatal(f"the provider of {key.model} broke: {type(error).__name__}") from error
         if finished is None:
-            raise ProviderError(f"the stream of {self._turn.model} ended before the answer was whole")
+            raise ProviderError(f"the stream of {key.model} ended before the answer was whole")
+        if not self._streamed:
+            self._times.heard()
         self._measured = finished.usage
+        _must_say_something(finished, request)
         return finished
 
-    def _left(self) -> float:
-        return self._turn.time_s - (self._clock.monotonic() - self._began)
+    def _show(self, type: EventType, text: str, key: ModelCallKey) -> None:
+        if not self._streamed:
+            self._times.heard()
+        self._streamed += len(text)
+        self._ports.emit(type, {"step": key.step, "attempt": key.attempt, "text": text})
 
     def _timeout(self) -> TurnTimeout:
         limit_s = self._turn.limits.turn_timeout_s
         return TurnTimeout(f"the turn had not ended within {limit_s:g} s; raise limits.turn_timeout if it needs longer")
+
+
+def _must_say_something(finished: Finished, request: ModelRequest) -> None:
+    """Raises ProviderFatal where nothing came of a request that was paid for, and asking again would change nothing."""
+    if finished.message.tool_calls or finished.message.content.strip():
+        return
+    if finished.stop is Stop.LENGTH:
+        limit = "its output limit" if request.max_tokens is None else f"its limit of {request.max_tokens} output tokens"
+        raise ProviderFatal(
+            f"{request.reference} reached {limit} before it had said anything; raise params.max_tokens, in which its "
+            "reasoning counts, or lower params.thinking"
+        )
+    if finished.stop is Stop.REFUSAL:
+        raise ProviderFatal(
+            f"{request.reference}, or its vendor, refused to answer and said nothing; see what the instructions and "
+            "the conversation ask of it, or name another model"
+        )

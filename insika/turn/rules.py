@@ -110,7 +110,8 @@ class TurnRules:
         arguments = call.arguments if call.malformed is None else call.malformed
         try:
             self._budget.tool_call()
-            self._repetition.tool_call(call.name, arguments, repeatable)
+            # Of a call that was cut off nobody knows whether it was to be the same again.
+            self._repetition.tool_call(call.name, arguments, repeatable or call.cut_off)
         except (StepLimit.Exceeded, ToolRepetition) as stop:
             self.stopped_by = stop
             return False

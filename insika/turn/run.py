@@ -10,7 +10,8 @@ from __future__ import annotations
 from insika.crash_points import CrashPoint
 from insika.errors import InsikaError, ProviderError, ToolRepetition, TurnTimeout
 from insika.events import EventType
-from insika.messages import NO_USAGE, Message, Usage, tool_result, user
+from insika.messages import Message, Usage, tool_result, user
+from insika.ports import Stop
 from insika.storage.operations import (
     AnnouncedCall,
     AppendStep,
@@ -20,8 +21,8 @@ from insika.storage.operations import (
     SettledModelCall,
 )
 from insika.storage.rows import CallRow, CallState, LogEntry
+from insika.turn.asking import StepAsker
 from insika.turn.batch import BatchRunner
-from insika.turn.estimate import estimate_usage
 from insika.turn.log import Answer, Failure, Superseded
 from insika.turn.model_message import spoken, storable
 from insika.turn.ports import TurnPorts
@@ -45,7 +46,9 @@ class TurnLoop:
         self._toolbox = ports.toolbox
         self._emit = ports.emit
         self._crash = ports.crash
+        self._times = ports.times
         self._asker = ModelAsker(turn, ports)
+        self._steps = StepAsker(turn, state, ports, self._asker)
         self._batches = BatchRunner(turn, ports, self._asker.out_of_time)
         self._rules = self._rules_from_log()
         self._call_ids = announced_ids(state.history)
@@ -80,19 +83,16 @@ class TurnLoop:
         self._asker.cut()
 
     async def _ask(self) -> OpenBatch | None:
-        """One model request. None: it was the answer, and the turn has ended."""
-        state, key = self._state, self._key(self._state.step, self._state.attempt)
-        if not state.request_open:
-            guess = estimate_usage(self._turn.instructions, state.history)
-            await self._log.retry_model(key, state.lost if state.lost != NO_USAGE else guess)
-        state.request_open = False
-        finished = await self._asker.ask(state, offer_tools=not self._rules.synthesizes)
+        """Ask the model for the next step. None: it was the answer, and the turn has ended."""
+        synthesizes = self._rules.synthesizes
+        answered = await self._steps.ask(self._purpose, may_call=not synthesizes)
         self._crash(CrashPoint.MODEL_ANSWERED)
-        state.usage += finished.usage
-        settled = SettledModelCall(key, finished.usage)
-        message = storable(finished.message, self._call_ids, state.step, self._is_tool)
-        if not message.tool_calls or self._rules.synthesizes:
-            await self._commit(message.content, settled)
+        finished = answered.finished
+        state = "measured" if finished.measured else "estimated"
+        settled = SettledModelCall(answered.key, finished.usage, state)
+        message = storable(finished.message, self._call_ids, self._state.step, self._is_tool)
+        if not message.tool_calls or synthesizes:
+            await self._commit(message.content, settled, cut_off=finished.stop is Stop.LENGTH)
             return None
         return await self._open(message, settled)
 
@@ -104,11 +104,13 @@ class TurnLoop:
         )
         seq = await self._log.append(AppendStep(self._turn.turn_id, state.step, message, announced, settled))
         self._asker.booked()
+        state.usage += settled.usage
         self._crash(CrashPoint.STEP_APPENDED)
         self._call_ids.update(call.call_id for call in announced)
         self._remember(seq, state.step, message)
-        if message.content:
-            self._emit(EventType.INTERMEDIATE, {"step": state.step, "text": message.content})
+        if message.content or self._asker.said_something:
+            told = {"step": state.step, "attempt": settled.key.attempt, "text": message.content}
+            self._emit(EventType.INTERMEDIATE, told)
         self._rules.opened(message)
         rows = tuple(
             CallRow(state.step, index, call.call_id, call.name, call.arguments, call.side_effect, CallState.ANNOUNCED)
@@ -131,7 +133,7 @@ class TurnLoop:
 
     async def _cross(self, batch: OpenBatch, results: tuple[CallResult, ...]) -> None:
         closing = [tool_result(result.call_id, result.content, is_error=result.is_error) for result in results]
-        next_call = self._key(batch.step + 1, 1)
+        next_call = ModelCallKey(batch.step + 1, 1, self._purpose, self._turn.model)
         for look in range(LOOKS_AT_ONE_BOUNDARY + 1):
             said = self._rules.close(closing, self._log.waiting())
             boundary = CrossBoundary(
@@ -168,7 +170,7 @@ class TurnLoop:
         state.batch = None
         state.step, state.attempt, state.request_open = batch.step + 1, 1, True
 
-    async def _commit(self, content: str, settled: SettledModelCall) -> None:
+    async def _commit(self, content: str, settled: SettledModelCall, *, cut_off: bool) -> None:
         stopped = self._rules.stopped_by
         if stopped is not None and not content:
             raise stopped
@@ -180,8 +182,9 @@ class TurnLoop:
                 "completed",
                 model_call=settled,
                 synthesized=stopped is not None,
-                usage=self._state.usage,
-                timing=self._asker.timing(),
+                cut_off=cut_off,
+                usage=self._state.usage + settled.usage,
+                timing=self._times.timing(),
             )
         )
 
@@ -195,12 +198,12 @@ class TurnLoop:
                 "halted",
                 results,
                 usage=self._state.usage,
-                timing=self._asker.timing(),
+                timing=self._times.timing(),
             )
         )
 
     async def _fail(self, error: InsikaError, results: tuple[CallResult, ...]) -> None:
-        usage, timing = self._state.usage, self._asker.timing()
+        usage, timing = self._state.usage, self._times.timing()
         await self._log.fail(Failure(self._state.step, error, results, self.owed, usage, timing))
 
     def _rules_from_log(self) -> TurnRules:
@@ -212,9 +215,9 @@ class TurnLoop:
         for result in results:
             self._rules.returned(result.content, halts=result.halts)
 
-    def _key(self, step: int, attempt: int) -> ModelCallKey:
-        purpose = "synthesis" if self._rules.synthesizes else "answer"
-        return ModelCallKey(step, attempt, purpose, self._turn.model)
+    @property
+    def _purpose(self) -> str:
+        return "synthesis" if self._rules.synthesizes else "answer"
 
     def _changes_the_world(self, name: str) -> bool:
         tool = self._toolbox.find(name)

@@ -59,7 +59,7 @@ SYNTHESIS_REQUEST = (
     "From what the conversation above already shows, write the best reply you can to the person. "
     "Say openly which parts you could not find out, and claim nothing that no result above bears out."
 )
-"""The user message of the one last request, which offers no tools."""
+"""The user message of the one last request, in which no tool may be called."""
 
 
 # --- results: what stands in place of a tool's own answer -------------------------------------------------------------
@@ -127,6 +127,13 @@ APPROVED_TOO_EARLY = (
 APPROVED_OTHERWISE = (
     f"{MARK}This call was not run: what a person approved is not what would have run. It had no effect."
 )
+
+
+CUT_OFF = (
+    f"{MARK}This call was not run: your output reached its limit in the middle of it, so that its arguments are not "
+    "whole. It had no effect. Call again with shorter arguments, or in several calls that each do a part."
+)
+"""The result of a call that the output limit fell into."""
 
 
 def tool_not_available(tool: str) -> str:

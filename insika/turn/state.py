@@ -30,11 +30,8 @@ class TurnIdentity:
     limits: TurnLimits
     time_s: float
     """Seconds that are left of the turn's time, counted from the moment this owner took it up; 0 or less: none."""
-
-    @property
-    def model_name(self) -> str:
-        """The model's name within its provider."""
-        return self.model.partition("/")[2]
+    note: str = ""
+    """The engine's own word to the model, last in each request of this turn and kept nowhere; "" is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +49,9 @@ class OpenBatch:
 class TurnState:
     """`history` is all that is said before the next request, oldest first; `turn` the part of it that is this
     turn's. `step` is the one at hand, counted from 1; `attempt` the next attempt at its model request. `request_open`:
-    that attempt's row is written, and nobody has asked yet. `usage`: what the turn's requests have cost so far;
-    `lost`: what the attempt before this one cost, where its owner knows although it could not write it."""
+    that attempt's row is written, and nobody has asked yet. `usage`: what the turn's requests have cost so far, as
+    far as it is booked; `unbooked`: an attempt before this one has a row that is open still, and `lost` is what it
+    cost, where its owner knows although it could not write it."""
 
     history: list[Message]
     turn: list[LogEntry]
@@ -63,6 +61,7 @@ class TurnState:
     batch: OpenBatch | None
     usage: Usage = NO_USAGE
     lost: Usage = NO_USAGE
+    unbooked: bool = False
 
     @property
     def turn_from(self) -> int:
@@ -95,6 +94,7 @@ def state_from_log(
         request_open=fresh,
         batch=batch,
         usage=sum((row.usage for row in model_calls), NO_USAGE),
+        unbooked=not fresh and any(row.state == "open" for row in model_calls),
     )
 
 

@@ -19,6 +19,7 @@ from insika.turn.in_memory import InMemoryTurnLog, said_before
 from insika.turn.ports import TurnPorts
 from insika.turn.run import TurnLoop
 from insika.turn.state import TurnIdentity
+from insika.turn.times import TurnTimes
 
 USAGE = Usage(10, 10)
 
@@ -78,7 +79,8 @@ def turn(calls: int, history: Sequence[LogEntry] = (), deltas: int = 1, emit: Em
 
     async def run() -> None:
         log = InMemoryTurnLog("t", "stub/m", ["add"], history)
-        ports = TurnPorts(StubModel(calls, deltas), StubTools(), log, emit, SystemClock(), no_crash)
+        clock = SystemClock()
+        ports = TurnPorts(StubModel(calls, deltas), StubTools(), log, emit, clock, no_crash, TurnTimes(clock))
         await TurnLoop(identity, log.state(fresh=True), ports).run()
         if log.ended is None:
             raise AssertionError("the turn did not end")

@@ -23,6 +23,7 @@ from insika.turn.log import Superseded
 from insika.turn.ports import TurnPorts
 from insika.turn.rules import TurnRules
 from insika.turn.state import OpenBatch
+from insika.turn.times import TurnTimes
 from tests.loop_doubles import FakeTool, FakeToolbox, identity, some_tools
 
 FIRST = ModelCallKey(1, 1, "answer", "offline/script")
@@ -59,7 +60,8 @@ class Batch:
             )
             self.log.calls[1, index] = replace(row, state=state, result=result)
         turn = identity(TurnLimits(tool_concurrency=self.concurrency, approval_timeout_s=90.0))
-        ports = TurnPorts(ScriptedModel(Script([])), self.tools, self.log, self.emit, ManualClock(), no_crash)
+        clock = ManualClock()
+        ports = TurnPorts(ScriptedModel(Script([])), self.tools, self.log, self.emit, clock, no_crash, TurnTimes(clock))
         runner = BatchRunner(turn, ports, lambda: self.time_is_up)
         rules = rules or TurnRules(TurnLimits())
         rules.opened(message)

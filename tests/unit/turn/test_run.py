@@ -54,7 +54,7 @@ async def test_one_call_and_the_answer():
     assert answered(turn).content == "Found."
     assert len(turn.tools.ran) == 1
     assert [message.role for message in turn.log.messages] == ["user", "assistant", "tool", "assistant"]
-    assert turn.event("intermediate") == {"step": 1, "text": "Let me see."}
+    assert turn.event("intermediate") == {"step": 1, "attempt": 1, "text": "Let me see."}
     assert [(row.step, row.state) for row in turn.log.model_calls.values()] == [(1, "measured"), (2, "measured")]
     assert answered(turn).usage == sum((row.usage for row in turn.log.model_calls.values()), Usage())
 
@@ -293,7 +293,8 @@ async def test_with_synthesis_the_calls_within_run_and_one_last_request_without_
     assert (answer.content, answer.outcome, answer.synthesized) == ("What I know.", "completed", True)
     assert len(turn.tools.ran) == 3
     assert turn.results[3:] == [sentences.not_run("tool_limit")] * 2
-    assert [len(request.tools) > 0 for request in turn.model.requests] == [True, True, False]
+    assert [request.callable for request in turn.model.requests] == [True, True, False]
+    assert all(request.tools == turn.tools.specs() for request in turn.model.requests)
     assert turn.said[-1] == sentences.SYNTHESIS_REQUEST
     assert [key.purpose for key in turn.log.model_calls] == ["answer", "answer", "synthesis"]
     assert all(row.state == "measured" for row in turn.log.model_calls.values())
