@@ -16,7 +16,7 @@ from actors.environment import Environment
 from actors.ingress import Ingress
 from actors.lease import LeaseKeeper
 from actors.parts import Parts
-from actors.references import log_what_is_missing, written_by_users
+from actors.references import log_what_is_missing, make_ready
 from actors.runtime import Runtime
 from actors.stage import Stage
 from actors.stores import Stores, migrate_database, open_stores
@@ -58,6 +58,7 @@ class Embedded:
 
     def __init__(self, environment: Environment, parts: Parts, stores: Stores) -> None:
         self._environment = environment
+        self._parts = parts
         self._stores = stores
         self.store = stores.store
         self.outbox = stores.outbox
@@ -103,9 +104,7 @@ class Embedded:
             embedded = cls(environment, parts, stores)
             await embedded.configuration.apply_files(environment.settings, environment.agents_dir)
             await embedded.configuration.refresh()
-            log_what_is_missing(
-                written_by_users(embedded.configuration.agents.all_current()), parts.models, parts.tools
-            )
+            log_what_is_missing(embedded.configuration, parts, asks_models=True)
         except BaseException:
             await stores.close()
             raise
@@ -113,6 +112,8 @@ class Embedded:
 
     async def __aenter__(self) -> Self:
         """Start: from here on sessions run and deliveries leave. What an earlier process left is picked up first."""
+        make_ready(self.configuration, self._parts.models)
+        self._resources.push_async_callback(self._parts.models.aclose)
         await self._resources.enter_async_context(self.deliveries)
         self.bus.connect(self.runtime, self.deliveries)
         self.runtime.start()

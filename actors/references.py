@@ -1,19 +1,23 @@
-"""Whether what a profile names exists in this process: its model, its tools and their groups.
+"""Whether what a profile names exists in this process: its model, its model's key, its tools and their groups.
 
 A profile is checked for itself where it is read; this asks the process that is to run it. Another process may have
-other tools, which is why a name that is missing is told and never a reason to refuse.
+other tools and keys, which is why one that is missing is told and never a reason to refuse.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 import structlog
 
 from actors.agents import Agent
-from actors.samples.demo_agent import demo_profile
+from actors.configuration import Configuration
+from actors.parts import Parts
+from actors.samples.demo_agent import is_sample
 from insika.agents.profile import Profile
 from insika.errors import InvalidConfiguration
+from insika.model_endpoints import HostedModels
 from insika.parsing import did_you_mean
 from insika.providers.catalog import ModelCatalog
 from insika.providers.offline import OfflineProvider
@@ -23,15 +27,21 @@ Problem = tuple[str, str]
 """A dotted path and what is wrong there."""
 
 
-def model_problems(profile: Profile, models: ModelCatalog) -> Sequence[Problem]:
-    """Why no turn of this agent could run here; empty when one could."""
-    try:
-        provider, name = models.resolve(profile.model)
-    except InvalidConfiguration as error:
-        return error.problems
+def model_problems(profile: Profile, models: ModelCatalog, given: Sequence[HostedModels]) -> Sequence[Problem]:
+    """Why no turn of this agent could run with these models, whatever keys there are; empty when one could. `given`:
+    the providers of the settings."""
+    if why := models.problem(profile.model, given):
+        return [("model", why)]
+    provider, name = models.own(profile.model), profile.model_name
     if not isinstance(provider, OfflineProvider) or name in provider.models:
         return ()
     return [("model", f"there is no script {name!r}; there are: {', '.join(provider.models) or 'none'}")]
+
+
+def key_warnings(profile: Profile, models: ModelCatalog, given: Sequence[HostedModels]) -> Sequence[Problem]:
+    """What a process with this environment lacks to ask the agent's model; empty when it lacks nothing."""
+    why = models.lack(profile.model, given)
+    return [("model", why)] if why else ()
 
 
 def tool_warnings(profile: Profile, tools: ToolRegistry) -> Sequence[Problem]:
@@ -46,18 +56,28 @@ def tool_warnings(profile: Profile, tools: ToolRegistry) -> Sequence[Problem]:
     ]
 
 
-def log_what_is_missing(profiles: Iterable[Profile], models: ModelCatalog, tools: ToolRegistry) -> None:
-    """One warning for each name that means nothing in this process."""
+def log_what_is_missing(configuration: Configuration, parts: Parts, *, asks_models: bool) -> None:
+    """One warning for each name that means nothing in this process. `asks_models`: it runs turns, and so needs the keys
+    of models."""
     log = structlog.get_logger("insika.agents")
-    for profile in profiles:
-        for path, why in (*model_problems(profile, models), *tool_warnings(profile, tools)):
+    given = configuration.settings().providers
+    for profile in written_by_users(configuration.agents.all_current()):
+        missing = [*model_problems(profile, parts.models, given), *tool_warnings(profile, parts.tools)]
+        for path, why in (*missing, *(key_warnings(profile, parts.models, given) if asks_models else ())):
             log.warning("profile names what is not here", agent=profile.id, field=path, reason=why)
+
+
+def make_ready(configuration: Configuration, models: ModelCatalog) -> None:
+    """Make the adapters of all models in force now, for importing a vendor's SDK takes longer than a turn should wait.
+    What cannot be made is said by the turns that want it."""
+    for agent in configuration.agents.all_current():
+        with suppress(InvalidConfiguration):
+            models.resolve(agent.profile.model, configuration.settings().providers)
 
 
 def written_by_users(agents: Iterable[Agent]) -> list[Profile]:
     """The sample agent stays in the store when its tools have made way for others; nobody needs to be told."""
-    sample = demo_profile().revision()
-    return [agent.profile for agent in agents if agent.revision != sample]
+    return [agent.profile for agent in agents if not is_sample(agent.profile.document())]
 
 
 def _missing(key: str, named: Iterable[str] | None, known: Sequence[str], sentence: str) -> list[Problem]:

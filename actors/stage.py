@@ -6,7 +6,7 @@ written here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -19,6 +19,7 @@ from actors.tool_failures import ToolFailures
 from insika.agents.limits import TurnLimits
 from insika.agents.profile import Profile
 from insika.errors import InvalidConfiguration, ProviderFatal, UnknownAgent
+from insika.model_endpoints import HostedModels
 from insika.policy.tool_lists import allowed_tools
 from insika.ports import ModelProvider
 from insika.providers.catalog import ModelCatalog
@@ -71,15 +72,16 @@ class Stage:
         self._log = structlog.get_logger("insika.turns")
 
     async def know(self, agent_id: str, channel: str | None) -> None:
-        """Look at the store again where this process does not know the agent or the channel: whoever accepted the
-        message knew them, so they may have been applied a moment ago. Raises StoreUnavailable."""
+        """Look at the store again where this process does not know the agent, its model's provider or the channel:
+        whoever accepted the message knew them, so they may have been applied a moment ago. Raises StoreUnavailable."""
         known = channel is None or self._configuration.last_known_channel(channel) is not None
-        if not known or self._agents.current(agent_id) is None:
+        agent = self._agents.current(agent_id)
+        if not known or agent is None or self._models.problem(agent.profile.model, self._hosted()):
             await self._configuration.refresh()
 
     def begin(self, session: SessionRow, turn_id: str, agent_id: str) -> Staged:
         """A new turn, by the profile as it is now. Raises UnknownAgent, or ProviderFatal for a model that this process
-        does not know."""
+        does not know or has no key for."""
         agent = self._agents.current(agent_id)
         if agent is None:
             raise UnknownAgent(f"there is no agent {agent_id!r}; apply its profile, then send again", field="agent")
@@ -131,9 +133,14 @@ class Stage:
 
     def _provider(self, profile: Profile) -> ModelProvider:
         try:
-            return self._models.resolve(profile.model)[0]
+            return self._models.resolve(profile.model, self._hosted())[0]
         except InvalidConfiguration as error:
-            raise ProviderFatal(f"agent {profile.id!r} cannot be run here: {error.message}", field="model") from error
+            why = "; ".join(why for _, why in error.problems)
+            where = f"agent {profile.id!r} cannot be run here on {profile.model}"
+            raise ProviderFatal(f"{where}: {why}", field="model") from error
+
+    def _hosted(self) -> Sequence[HostedModels]:
+        return self._configuration.settings().providers
 
     def _allowed_by(self, agent: Agent) -> tuple[str, ...]:
         if agent.revision not in self._allowed:

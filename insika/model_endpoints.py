@@ -109,6 +109,13 @@ class HostedModels(Document):
         return self.dialect or dialect_of(self.address)
 
 
+def address_of(kind: Kind, url: str) -> str:
+    """`url`, if an API of this kind can be reached there. Raises ValueError, without what may be secret in it."""
+    if why := _ends_too_late(kind, api_url(url)):
+        raise ValueError(why)
+    return url
+
+
 def endpoint_problems(document: Mapping[str, object]) -> Iterator[Problem]:
     """What is wrong with the `providers` of a settings document and no single field of them can know."""
     given = document.get("providers")
@@ -133,20 +140,19 @@ def _problems_of_one(path: Path, fields: Mapping[str, object]) -> Iterator[Probl
         yield (*path, "key_variable"), "is required where there is no base_url: the vendor's own API wants a key"
     if kind == Kind.ANTHROPIC and fields.get("dialect") is not None:
         yield (*path, "dialect"), "is for kind openai only; remove it"
-    if isinstance(kind, str) and isinstance(base_url, str):
-        for ending in _ENDINGS.get(kind, ()):
-            if _path_of(base_url).endswith(ending):
-                yield (*path, "base_url"), f"must end before {ending}, which is put behind it"
-                break
+    if isinstance(kind, str) and isinstance(base_url, str) and (why := _ends_too_late(kind, base_url)):
+        yield (*path, "base_url"), why
     for key in fields:
         if key.lower() in _KEY_SLIPS:
             do = "put it into an environment variable, and name that one in key_variable"
             yield (*path, key), f"unknown key; a key never stands in settings: {do}"
 
 
-def _path_of(url: str) -> str:
-    """The path of a URL without the slashes at its end; "" for what is no URL."""
+def _ends_too_late(kind: str, url: str) -> str:
+    """Why nothing more can be put behind `url`; "" when it can."""
     try:
-        return urlsplit(url).path.rstrip("/")
+        path = urlsplit(url).path.rstrip("/")
     except ValueError:
-        return ""
+        return ""  # it is no URL, which is said elsewhere
+    found = (ending for ending in _ENDINGS.get(kind, ()) if path.endswith(ending))
+    return next((f"must end before {ending}, which is put behind it" for ending in found), "")

@@ -8,17 +8,18 @@ from pathlib import Path
 import click
 
 from actors.cli.json_views import applied_by, revision_json
+from actors.cli.known_providers import KnownProviders, Reached, providers_of
 from actors.cli.lazy import Group
 from actors.cli.options import json_option
-from actors.cli.output import moment, print_json, print_table
-from actors.cli.parts import parts_here
+from actors.cli.output import moment, on_one_line, print_json, print_table
+from actors.cli.parts import models_of_hosts, parts_here
 from actors.cli.refusals import NotFound
 from actors.cli.running import environment_here, open_store, run
 from actors.cli.validation import Validated, print_validated, refuse_faulty, tell_warnings, validated
 from actors.cli.yaml_view import print_yaml
 from actors.configuration import Configuration
 from actors.environment import Environment
-from actors.references import model_problems, tool_warnings
+from actors.references import key_warnings, model_problems, tool_warnings
 from insika.agents.profile import Profile
 from insika.config_files import load_profile_file
 from insika.storage.rows import Revision
@@ -59,18 +60,19 @@ def list_(as_json: bool) -> None:
 @click.argument("id_", metavar="ID")
 @json_option
 def show(id_: str, as_json: bool) -> None:
-    """Show one agent's profile.
+    """Show one agent's profile, and where its model is reached.
 
     \b
     Example:  insika agents show store-support
     """
-    row = next((row for row in run(_current()) if row.name == id_), None)
-    if row is None:
-        raise NotFound(f"there is no agent {id_!r}; `insika agents list` shows those there are")
+    row, reached = run(_one(id_, environment_here()))
     if as_json:
-        print_json({"id": row.name, **revision_json(row), "profile": dict(row.data)})
+        provider = reached.as_json()
+        print_json({"id": row.name, **revision_json(row), "provider": provider, "profile": dict(row.data)})
         return
     click.echo(f"# revision {row.revision[:12]}, applied {moment(row.at)} by {applied_by(row)}")
+    if reached.told:
+        click.echo(on_one_line(f"# model {row.data.get('model')}: {reached.told}"))
     print_yaml(dict(row.data))
 
 
@@ -81,7 +83,8 @@ def show(id_: str, as_json: bool) -> None:
 def validate(context: click.Context, files: Sequence[Path], as_json: bool) -> None:
     """Check profiles, naming every mistake by its path. Nothing is applied.
 
-    A tool that does not exist here, among those of INSIKA_TOOLS or the sample tools, is warned of.
+    A tool that does not exist here, among those of INSIKA_TOOLS or the sample tools, is warned of, and so is a model
+    whose key is not in the environment. Providers are those of the settings in force and of INSIKA_SETTINGS.
 
     \b
     Example:  insika agents validate agents/*.yaml
@@ -120,18 +123,30 @@ def apply(context: click.Context, files: Sequence[Path], as_json: bool) -> None:
 
 def _validated(files: Sequence[Path], environment: Environment) -> Sequence[Validated[Profile]]:
     parts = parts_here(environment)
-    models, tools = parts.models, parts.tools
+    models, known = parts.models, KnownProviders(environment, parts.models)
     return validated(
         files,
         load_profile_file,
-        problems=lambda profile: model_problems(profile, models),
-        warnings=lambda profile: tool_warnings(profile, tools),
+        problems=lambda profile: model_problems(profile, models, known.of(profile)),
+        warnings=lambda profile: [
+            *key_warnings(profile, models, known.of(profile)),
+            *tool_warnings(profile, parts.tools),
+        ],
     )
 
 
 async def _current() -> Sequence[Revision]:
     async with open_store() as store:
         return sorted(await store.current_profiles(), key=lambda row: row.name)
+
+
+async def _one(id_: str, environment: Environment) -> tuple[Revision, Reached]:
+    async with open_store(environment) as store:
+        row = next((row for row in await store.current_profiles() if row.name == id_), None)
+        given = providers_of(await store.current_settings())
+    if row is None:
+        raise NotFound(f"there is no agent {id_!r}; `insika agents list` shows those there are")
+    return row, Reached.of(str(row.data.get("model")), models_of_hosts(), given)
 
 
 async def _apply(profiles: Sequence[Profile], environment: Environment) -> list[str]:

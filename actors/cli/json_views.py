@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from actors.cli.output import rfc3339
-from actors.samples.demo_agent import demo_profile
+from actors.samples.demo_agent import is_sample
 from insika.clock import DUE_NOW
 from insika.messages import Role, Usage
 from insika.storage.rows import (
@@ -242,4 +242,4 @@ def revision_json(row: Revision) -> Json:
 def applied_by(row: Revision) -> str:
     source = row.source.partition(":")[0]
     # The sample agent is put in force as a file is, so that it gives way to what an operator says.
-    return "built in" if source == "file" and row.revision == demo_profile().revision() else source
+    return "built in" if source == "file" and is_sample(row.data) else source

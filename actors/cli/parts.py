@@ -1,21 +1,31 @@
-"""What this process can run: the models that come with this version, and what is in the modules that the environment
-names: tools, and scripts that stand in for models."""
+"""What this process can run: hosted models, by the keys that its environment holds, and what is in the modules that the
+environment names: tools, and scripts that stand in for models."""
 
 from __future__ import annotations
+
+import os
 
 from actors.environment import Environment
 from actors.parts import Parts
 from actors.samples.demo_agent import DEMO, offline_models
 from actors.samples.demo_tools import demo_tools
 from insika.providers.catalog import ModelCatalog
+from insika.providers.hosted import HostedProviders
 from insika.providers.offline import BeforeChunk, at_once
 from insika.providers.user_scripts import load_scripts
 from insika.tools.registry import ToolRegistry, load_tools
 
 
 def models_here(environment: Environment, before_chunk: BeforeChunk = at_once) -> ModelCatalog:
-    """Call after `tools_here`, which says what is wrong with a module. Raises InvalidConfiguration."""
-    return offline_models(before_chunk, load_scripts(environment.tools, taken=(DEMO,)))
+    """Call after `tools_here`, which says what is wrong with a module. The keys of hosted models are those in the
+    environment now. Raises InvalidConfiguration."""
+    scripts = load_scripts(environment.tools, taken=(DEMO,))
+    return offline_models(before_chunk, scripts, HostedProviders(os.environ))
+
+
+def models_of_hosts() -> ModelCatalog:
+    """For who asks only where hosted models are reached: no module of a user's is imported."""
+    return offline_models(hosted=HostedProviders(os.environ))
 
 
 def parts_here(environment: Environment, before_chunk: BeforeChunk = at_once) -> Parts:

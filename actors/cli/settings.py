@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -11,10 +12,11 @@ from actors.cli.lazy import Group
 from actors.cli.options import json_option
 from actors.cli.output import moment, print_json
 from actors.cli.running import open_store, run
-from actors.cli.validation import print_validated, refuse_faulty, validated
+from actors.cli.validation import Problem, Validated, print_validated, refuse_faulty, tell_warnings, validated
 from actors.cli.yaml_view import print_yaml
 from actors.configuration import OPERATOR
 from insika.config_files import load_settings_file
+from insika.providers.hosted import HostedProviders
 from insika.settings import Settings, load_settings
 from insika.storage.rows import Revision
 
@@ -23,7 +25,7 @@ FILE = click.argument("file", type=click.Path(path_type=Path))
 
 @click.group(cls=Group)
 def settings() -> None:
-    """The platform's settings: queue rules and channels.
+    """The platform's settings: queue rules, channels, and the providers of hosted models.
 
     \b
     Example:  insika settings validate settings.yaml && insika settings apply settings.yaml
@@ -57,10 +59,12 @@ def show(as_json: bool) -> None:
 def validate(context: click.Context, file: Path, as_json: bool) -> None:
     """Check a settings file, naming every mistake by its path. Nothing is applied.
 
+    A provider whose key is not in the environment here is warned of; workers need it.
+
     \b
     Example:  insika settings validate settings.yaml
     """
-    checked = validated([file], load_settings_file)
+    checked = _validated(file)
     print_validated(checked, as_json=as_json)
     context.exit(0 if all(one.valid for one in checked) else 1)
 
@@ -77,7 +81,7 @@ def apply(context: click.Context, file: Path, as_json: bool) -> None:
     \b
     Example:  insika settings apply settings.yaml
     """
-    checked = validated([file], load_settings_file)
+    checked = _validated(file)
     refuse_faulty(context, checked, as_json=as_json)
     for loaded in [one.loaded for one in checked if one.loaded is not None]:
         changed = run(_apply(loaded))
@@ -85,6 +89,18 @@ def apply(context: click.Context, file: Path, as_json: bool) -> None:
             print_validated(checked, as_json=True, changed=[loaded.revision()] if changed else [])
             return
         click.echo(f"{'changed' if changed else 'unchanged'}  settings, revision {loaded.revision()[:12]}")
+    for one in checked:
+        tell_warnings(one)
+
+
+def _validated(file: Path) -> list[Validated[Settings]]:
+    return validated([file], load_settings_file, warnings=_key_warnings)
+
+
+def _key_warnings(loaded: Settings) -> list[Problem]:
+    hosted = HostedProviders(os.environ)
+    lacks = [(f"providers.{at}.key_variable", hosted.lack(models)) for at, models in enumerate(loaded.providers)]
+    return [(path, why) for path, why in lacks if why]
 
 
 async def _current() -> tuple[Revision | None, Settings]:

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from actors.doctor.finding import Finding, fail, ok, warn
 from actors.parts import Parts
 from actors.references import model_problems, tool_warnings
-from actors.samples.demo_agent import demo_profile
+from actors.samples.demo_agent import is_sample
 from insika.agents.profile import Profile, load_profile
 from insika.errors import InvalidConfiguration
+from insika.model_endpoints import HostedModels
 from insika.settings import Settings, load_settings
 from insika.storage.rows import Revision
 from insika.text import counted
@@ -34,7 +35,6 @@ def read_settings(row: Revision | None) -> Settings | Finding:
 def read_profiles(rows: Iterable[Revision]) -> tuple[list[Profile], list[Finding]]:
     """The agents in force, and those that cannot be read. The sample agent is nobody's to mend, and left out."""
     profiles, findings = [], []
-    sample = demo_profile().revision()
     for row in rows:
         try:
             profile = load_profile(dict(row.data), row.name)
@@ -42,7 +42,7 @@ def read_profiles(rows: Iterable[Revision]) -> tuple[list[Profile], list[Finding
             what = f"Agent {row.name} cannot be read, so that its jobs are rejected: {_listed(error)}."
             findings.append(fail(AGENTS, what, "Apply a profile that this version reads: insika agents apply FILE"))
             continue
-        if row.revision != sample:
+        if not is_sample(row.data):
             profiles.append(profile)
     return profiles, findings
 
@@ -59,19 +59,23 @@ def unusable_tools(error: InvalidConfiguration | str) -> Finding:
     return fail(TOOLS, f"INSIKA_TOOLS cannot be used, and no worker starts: {why}.", "Mend the module it names.")
 
 
-def judged(profiles: Sequence[Profile], parts: Parts | None) -> Iterator[Finding]:
-    """`parts`: the models and tools of this process; None where they could not be read."""
+def judged(profiles: Sequence[Profile], parts: Parts | None, given: Sequence[HostedModels] = ()) -> Iterator[Finding]:
+    """`parts`: the models and tools of this process; None where they could not be read. `given`: the providers of the
+    settings."""
     if not profiles:
         yield warn(AGENTS, "There are no agents, so every job is rejected.", "Run: insika agents apply FILE")
     elif parts is not None:
-        lacking = [finding for profile in profiles for finding in _lacking(profile, parts)]
+        lacking = [finding for profile in profiles for finding in _lacking(profile, parts, given)]
         yield from lacking or [ok(AGENTS, f"{counted(len(profiles), 'agent')}; what they name is here.")]
 
 
-def _lacking(profile: Profile, parts: Parts) -> Iterator[Finding]:
+def _lacking(profile: Profile, parts: Parts, given: Sequence[HostedModels]) -> Iterator[Finding]:
     do = "Correct the profile, or have INSIKA_TOOLS name the module, in the environment of each worker."
-    for path, why in model_problems(profile, parts.models):
-        yield fail(AGENTS, f"Agent {profile.id} cannot run with what is here: {path}: {why}.", do)
+    for path, why in model_problems(profile, parts.models, given):
+        provide = "Correct the profile, or name the provider in the settings: insika settings apply FILE"
+        hosted = parts.models.own(profile.model) is None
+        what = f"Agent {profile.id} cannot run with what is here: {path}: {why}."
+        yield fail(AGENTS, what, provide if hosted else do)
     for path, why in tool_warnings(profile, parts.tools):
         yield warn(AGENTS, f"Agent {profile.id} names what is not here: {path}: {why}.", do)
 

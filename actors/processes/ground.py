@@ -23,7 +23,7 @@ from actors.configuration import Configuration
 from actors.environment import Environment
 from actors.parts import Parts
 from actors.processes.preflight import PATIENCE_S, sleeping_until, wait_for
-from actors.references import log_what_is_missing, written_by_users
+from actors.references import log_what_is_missing
 from actors.stores import Stores, open_stores
 from insika.coordination.local import local_coordination
 from insika.coordination.port import Coordination
@@ -77,7 +77,7 @@ async def prepared(
         configuration = await wait(database, lambda: _configured(environment, stores), StoreUnavailable)
         coordination = await resources.enter_async_context(_coordination(environment, parts))
         hints = resources.enter_context(Hints(amqp_url))
-        log_what_is_missing(written_by_users(configuration.agents.all_current()), parts.models, parts.tools)
+        log_what_is_missing(configuration, parts, asks_models=process == "worker")
         yield Ground(environment, parts, amqp_url, stores, configuration, coordination, hints)
 
 

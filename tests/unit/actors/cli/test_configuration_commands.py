@@ -90,7 +90,7 @@ def test_two_files_for_one_agent_are_a_mistake(shop: Any) -> None:
 @pytest.mark.parametrize(
     ("model", "why"),
     [
-        ("openai/gpt-5", "there is no provider 'openai' in this version; there is: offline"),
+        ("nowhere/large", "there is no provider 'nowhere' here; there are: offline, anthropic, openai"),
         ("offline/none", "there is no script 'none'; there are: demo"),
     ],
 )
