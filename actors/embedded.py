@@ -66,7 +66,8 @@ class Embedded:
         self.configuration = Configuration(self.store)
         self.bus = LocalBus()
         stage = Stage(self.configuration, parts.models, parts.tools, ToolThreads(environment.slots))
-        world = World(self.store, stage, self.events, parts.clock, self.bus, parts.crash)
+        timing = environment.turn_timing
+        world = World(self.store, stage, self.events, parts.clock, self.bus, parts.crash, turn_timing=timing)
         keeper = LeaseKeeper(self.store.renewal(), environment.lease_s, parts.clock, self._urgent)
         self.runtime = Runtime(world, keeper, environment.slots)
         self.deliveries = Deliveries(environment, parts, self.outbox, self.configuration, self.events)

@@ -51,11 +51,13 @@ class EventType(enum.StrEnum):
     narration, nor whether the attempt will be worth anything. Drop it when the attempt fails, a newer one begins, or
     `intermediate` names its step."""
     THINKING = "thinking"
-    """A piece of a model's reasoning, as it comes."""
+    """A piece of a model's reasoning, as it comes: as provisional as `content`."""
     INTERMEDIATE = "intermediate"
-    """What a step said beside its calls: narration, never the answer."""
+    """A step has called tools, and what its attempt has shown is kept: `text` is what it said beside its calls, which
+    is narration and never the answer. Empty where it only reasoned."""
     TTFT = "ttft"
-    """The first piece of a turn's first model request has come: `ttft_ms` after the request was sent."""
+    """The first piece of a turn's first model request has come: `ttft_ms` after the request was sent. When the request
+    has to be made again, so is this."""
     EVENTS_MISSED = "events_missed"
     """Not of a turn: here the stream lacks events that somebody published."""
 
@@ -63,8 +65,9 @@ class EventType(enum.StrEnum):
 class Event(NamedTuple):
     """One thing that happened. A named tuple, because a streamed answer makes one for every word.
 
-    `seq` is given by the stream that publishes it (0 until then). `epoch`, `step` and `attempt` order what one
-    session's owners said: a reader drops what is older than what it has seen."""
+    `seq` is given by the stream that publishes it (0 until then). `epoch`, `step` and `attempt` (at the step's model
+    request) order what the owners of a turn said of its steps: a reader drops what is older than what it has seen. An
+    event of no step has step 0, and is never old."""
 
     type: str
     at: datetime

@@ -44,7 +44,8 @@ class Worker:
         self._ground = ground
         self._loop = loop
         stage = Stage(ground.configuration, parts.models, parts.tools, ToolThreads(environment.slots))
-        world = World(store, stage, ground.coordination.events, parts.clock, ground.hints, parts.crash)
+        events, timing = ground.coordination.events, environment.turn_timing
+        world = World(store, stage, events, parts.clock, ground.hints, parts.crash, turn_timing=timing)
         keeper = LeaseKeeper(store.renewal(), environment.lease_s, parts.clock, self._urgent)
         gate = Gate()
         self._runtime = Runtime(world, keeper, environment.slots, gate.set)
