@@ -92,7 +92,7 @@ async def _configured(environment: Environment, stores: Stores) -> Configuration
 async def _coordination(environment: Environment, parts: Parts) -> AsyncIterator[Coordination]:
     if environment.redis_url is None:
         _log.warning("no_redis", reason="INSIKA_REDIS_URL is not set: signals and events stay within each process")
-        yield local_coordination()
+        yield local_coordination(parts.clock)
         return
     async with RedisCoordination(environment.redis_url.get_secret_value(), parts.clock) as coordination:
         yield coordination

@@ -1,1 +1,1 @@
-"""Signals and events between actors. Nothing here is needed for correctness: the store carries the truth."""
+"""What actors tell each other and count together. Nothing here is needed for correctness: the store has the truth."""

@@ -13,7 +13,10 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
 
+from insika.clock import Clock
 from insika.coordination.listeners import Listeners
+from insika.coordination.local_circuits import LocalCircuits
+from insika.coordination.local_windows import LocalWindows
 from insika.coordination.port import PAGE, Coordination, HealthListener, SignalListener, missed
 from insika.events import Event
 
@@ -120,6 +123,6 @@ class AlwaysWell:
         return nullcontext()
 
 
-def local_coordination() -> Coordination:
+def local_coordination(clock: Clock) -> Coordination:
     """For a process that does all the work by itself."""
-    return Coordination(LocalSignals(), LocalEventStream(), AlwaysWell())
+    return Coordination(LocalSignals(), LocalEventStream(), AlwaysWell(), LocalWindows(clock), LocalCircuits(clock))

@@ -1,8 +1,9 @@
-"""What processes tell each other beside the store: signals, events, and whether that works at present.
+"""What processes tell each other beside the store: signals, events, what they count together, and whether that works.
 
-Nothing here is needed for correctness, and nothing here may be waited for by a turn: a signal is a hint, an event is a
-report, and the store carries the truth. Two sets of parts satisfy these ports, Redis and the twin within one process;
-one conformance suite holds both.
+Nothing here is needed for correctness: a signal is a hint, an event is a report, and the store carries the truth. For
+neither may a turn wait; for the windows of its limits and the circuit of its model it waits a moment (their ports are
+`insika.limits.windows` and `insika.reliability.circuit`). Two sets of parts satisfy these ports, Redis and the twin
+within one process; one conformance suite holds both.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Protocol
 
 from insika.errors import InsikaError
 from insika.events import Event, EventSink, EventType
+from insika.limits.windows import EdgeWindows
+from insika.reliability.circuit import Circuits
 
 SignalListener = Callable[[int], None]
 """Called on the loop with the id of a session. It must not block; what it raises is logged and goes no further."""
@@ -76,7 +79,7 @@ HealthListener = Callable[["Health"], None]
 
 
 class Health(Protocol):
-    """Whether signals and events reach other processes."""
+    """Whether signals and events reach other processes, and windows and circuits are theirs too."""
 
     @property
     def degraded(self) -> bool:
@@ -105,6 +108,8 @@ class Coordination:
     signals: Signals
     events: EventStream
     health: Health
+    windows: EdgeWindows
+    circuits: Circuits
 
 
 def missed(after: int, following: Event) -> Event:

@@ -1,1 +1,1 @@
-"""Signals and events over Redis. Losing Redis, or all that it holds, costs hints and old events, and nothing else."""
+"""Coordination over Redis. Losing Redis, or all that it holds, costs hints, old events and counts, and no more."""

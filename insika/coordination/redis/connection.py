@@ -59,10 +59,10 @@ def signals_channel(client: Redis, namespace: str) -> str:
     return f"{namespace}:{database_number(client)}:signals"
 
 
-def described(error: Exception) -> str:
-    """What went wrong with Redis, for people, in our own words."""
+def described(error: Exception, patience_s: float = ANSWER_S) -> str:
+    """What went wrong with Redis, for people, in our own words. `patience_s`: how long was waited for its answer."""
     if isinstance(error, exceptions.TimeoutError | TimeoutError):
-        return f"Redis does not answer within {ANSWER_S:g} s"
+        return f"Redis does not answer within {patience_s:g} s"
     if isinstance(error, exceptions.ResponseError | exceptions.AuthenticationError | exceptions.BusyLoadingError):
         code = _CODE.match(str(error))
         return f"Redis refuses ({type(error).__name__}{f', {code[1]}' if code else ''})"
