@@ -14,8 +14,11 @@ from actors.configuration import Configuration
 from actors.environment import Environment
 from actors.parts import Parts
 from actors.processes import ground
+from actors.stores import open_stores
+from insika.agents.profile import load_profile
 from insika.clock import SystemClock
 from insika.providers.catalog import ModelCatalog
+from insika.providers.hosted import HostedProviders
 from insika.storage.port import StoreUnavailable
 from insika.storage.sqlite.schema import migrate
 
@@ -54,3 +57,18 @@ async def test_a_database_that_goes_away_during_the_start_is_waited_for(
     waited = [line for line in logs if line["event"] == "waiting"]
     assert [line["reason"] for line in waited] == ["connection refused"]
     assert "insika.db" in waited[0]["what"]
+
+
+@pytest.mark.parametrize(("process", "told"), [("worker", ["model"]), ("ingress", []), ("outbox", []), ("clock", [])])
+async def test_only_a_process_that_asks_models_misses_their_keys(
+    environment: Environment, process: str, told: list[str]
+) -> None:
+    stores = await open_stores(environment, SystemClock())
+    profile = load_profile({"id": "shop", "model": "anthropic/claude-sonnet-4-5"}, "test")
+    await stores.store.apply_profile(profile.id, profile.revision(), profile.document(), "operator")
+    await stores.close()
+    parts = Parts(ModelCatalog({}, HostedProviders({})))
+    with capture_logs() as logs:
+        async with ground.prepared(environment, parts, process, asyncio.Event()):
+            pass
+    assert [log["field"] for log in logs if log["event"] == "profile names what is not here"] == told
