@@ -67,12 +67,10 @@ class ArgumentSchema:
     def problems(self, arguments: Mapping[str, Any]) -> list[Problem]:
         """What does not fit, by path; empty when all does."""
         try:
-            found = sorted(
-                self._validator.iter_errors(arguments), key=lambda error: list(map(str, error.absolute_path))
-            )
-            return list(dict.fromkeys(problem for error in found for problem in problems_of(error)))
+            found = {problem for error in self._validator.iter_errors(arguments) for problem in problems_of(error)}
         except RecursionError:
             return [((), "they are nested too deeply")]
+        return sorted(found, key=lambda problem: (list(map(str, problem[0])), problem[1]))
 
 
 def schema_problems(schema: Mapping[str, Any]) -> Iterator[Problem]:

@@ -21,7 +21,8 @@ CONTEXT_NAMES = ("tenant", "session", "agent", "turn_id", "call_id", "idempotenc
 """All that a request may tell of the turn it serves: what the engine knows and no model can write."""
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, section 5.1
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+UNPRINTABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+"""What no header can carry: a line break in one would begin another."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OURS = frozenset(
     [
@@ -95,7 +96,7 @@ def _of_request(request: Mapping[str, Any], known: _Known) -> Iterator[Problem]:
     for section in ("query", "headers"):
         for name, text in _named(request.get(section)).items():
             yield from (((section, name), why) for why in _places(text, sources, known))
-            if section == "headers" and isinstance(text, str) and _UNPRINTABLE.search(text):
+            if section == "headers" and isinstance(text, str) and UNPRINTABLE.search(text):
                 yield (section, name), "must hold no line break and no other control character"
     if request.get("body") is not None and request.get("method", "GET") in _BODILESS:
         yield ("body",), f"must not be there: a {request.get('method', 'GET')} sends none"
@@ -119,7 +120,7 @@ def _of_secret(text: object) -> Iterator[str]:
     yield from _places(text, (ENV,), _Known(None, frozenset()))
     if isinstance(text, str) and "%{" not in text:
         yield "must take the secret from a variable, as in: Bearer %{env.SHOP_TOKEN}"
-    if isinstance(text, str) and _UNPRINTABLE.search(text):
+    if isinstance(text, str) and UNPRINTABLE.search(text):
         yield "must hold no line break and no other control character"
 
 

@@ -23,6 +23,7 @@ from pydantic import (
 
 from insika.channels import REVEAL_SECRETS
 from insika.http_tools.json_paths import is_path
+from insika.http_tools.placeholders import parse
 from insika.http_tools.urls import url_template
 from insika.parsing import Document, shown
 from insika.urls import redacted_url
@@ -147,6 +148,12 @@ class HttpTool(Document):
     @property
     def changes_the_world(self) -> bool:
         return not self.request.method.only_reads if self.side_effect is None else self.side_effect
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The environment variables that hold its secrets."""
+        places = (place for text in self.secret_headers.values() for place in parse(text).places)
+        return tuple(dict.fromkeys(place.path[0] for place in places))
 
     @field_serializer("side_effect")
     def _write_side_effect(self, side_effect: bool | None) -> bool:

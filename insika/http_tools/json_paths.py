@@ -58,6 +58,17 @@ def compile_path(text: str) -> Path:
         raise ValueError("must be a JSON path, like $.order.status; this one is nested too deeply") from None
 
 
+def same(one: Any, other: Any) -> bool:
+    """Equality as JSON has it: true is not 1, and 1 is 1.0."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return bool(one == other)
+
+
 def is_path(text: str) -> str:
     """`text`, where it is a JSON path. Raises ValueError."""
     compile_path(text)

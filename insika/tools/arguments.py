@@ -64,13 +64,7 @@ class ArgumentModel:
 
     def _problems(self, error: ValidationError) -> list[tuple[str, str]]:
         found = error.errors(include_url=False, include_input=False, include_context=False)
-        problems = [
-            (truncate(_path(one["loc"]), MAX_PROBLEM_BYTES), truncate(self._why(one), MAX_PROBLEM_BYTES))
-            for one in found[:MAX_PROBLEMS]
-        ]
-        if len(found) > MAX_PROBLEMS:
-            problems.append(("", f"and {len(found) - MAX_PROBLEMS} more"))
-        return problems
+        return bounded([(_path(one["loc"]), self._why(one)) for one in found])
 
     def _why(self, problem: Mapping[str, Any]) -> str:
         if problem["type"] == "missing":
@@ -79,6 +73,16 @@ class ArgumentModel:
             known = ", ".join(self._names.values()) or "none"
             return f"there is no such argument (there are: {known})"
         return str(problem["msg"])
+
+
+def bounded(problems: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The first of these, each cut where it is too long, and how many more there are."""
+    shown = [
+        (truncate(path, MAX_PROBLEM_BYTES), truncate(why, MAX_PROBLEM_BYTES)) for path, why in problems[:MAX_PROBLEMS]
+    ]
+    if len(problems) > MAX_PROBLEMS:
+        shown.append(("", f"and {len(problems) - MAX_PROBLEMS} more"))
+    return shown
 
 
 _CONFIG = ConfigDict(extra="forbid")

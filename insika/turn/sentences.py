@@ -155,6 +155,11 @@ def tool_timed_out(tool: str, seconds: float) -> str:
     return f"{MARK}{tool} gave no answer within {counted(seconds, 'second')} and was given up."
 
 
+def answered_without_a_body(status: int) -> str:
+    """The result of an HTTP request that succeeded and was answered by a status alone."""
+    return f"{MARK}The service answered {status}, which means success, and said nothing more."
+
+
 def result_cut(size: int) -> str:
     """Stands at the end of a result that was too long. `size`: bytes of the whole."""
     return f"\n{MARK}The result was longer and is cut off here; the whole of it has {size} bytes."

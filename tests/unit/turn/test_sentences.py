@@ -28,6 +28,7 @@ SPOKEN = {
     "invalid": sentences.invalid_arguments("look", "at: expected a whole number"),
     "tool_failed": sentences.tool_failed("look", "no such book"),
     "timed_out": sentences.tool_timed_out("look", 60.0),
+    "no_body": sentences.answered_without_a_body(204),
 }
 
 
