@@ -5,7 +5,8 @@ and nowhere else, so that every vendor's failures mean the same. What nobody has
 broke in an unknown way costs money and helps nobody.
 
 Sources: RFC 9110 section 10.2.3 (Retry-After: seconds or a date); platform.claude.com/docs/en/api/errors and
-/api/rate-limits; platform.openai.com/docs/guides/error-codes (insufficient_quota is a 429 that no wait mends).
+/api/rate-limits (a month's spend that is used up is a 429, too, told by its `error_code` alone);
+platform.openai.com/docs/guides/error-codes (insufficient_quota is a 429 that no wait mends).
 """
 
 from __future__ import annotations
@@ -27,7 +28,17 @@ _RATE_LIMITED = 429
 _STREAMED = (0, 200)
 _TRANSIENT_KINDS = frozenset({"overloaded_error", "api_error", "timeout_error", "server_error", "internal_error"})
 _LIMIT_KINDS = frozenset({"rate_limit_error", "rate_limit_exceeded", "rate_limit_reached_error", "tokens", "requests"})
-_MONEY_KINDS = frozenset({"insufficient_quota", "billing_error", "billing_hard_limit_reached", "credits_exhausted"})
+_MONEY_KINDS = frozenset(
+    {
+        "insufficient_quota",
+        "billing_error",
+        "billing_hard_limit_reached",
+        "credits_exhausted",
+        "enforced_spend_limit_reached",
+        "contract_spend_limit_reached",
+        "linked_organization_spend_limit_reached",
+    }
+)
 
 
 def action_of(status: int, kinds: frozenset[str], retry_after_s: float | None) -> FailureAction:
