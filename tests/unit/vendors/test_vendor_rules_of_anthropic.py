@@ -365,6 +365,24 @@ def test_a_text_that_joined_behind_the_results_does_not_end_the_running_loop() -
     assert judged(second, vendor).rules == frozenset(), "another turn has begun"
 
 
+def test_adaptive_thinking_is_missed_behind_the_last_text_of_a_user_alone() -> None:
+    vendor = AnthropicVendor(SCRIPT)
+    _, second = thought(NEW[0], vendor, **NEW[1])
+    del second["messages"][1]["content"][0]
+    assert judged(second, vendor).rules == {"thinking-dropped"}
+    second["messages"].append({"role": "user", "content": "hurry"})
+    assert judged(second, vendor).rules == frozenset()
+
+
+@pytest.mark.parametrize("name", ["claude-opus-5-5", "claude-opus-5"])
+def test_adaptive_thinking_of_another_model_is_not_missed(name: str) -> None:
+    vendor = AnthropicVendor(SCRIPT)
+    _, second = thought("claude-sonnet-5", vendor, type="adaptive")
+    del second["messages"][1]["content"][0]
+    second["model"] = name
+    assert judged(second, vendor).rules == frozenset()
+
+
 def test_a_seal_is_good_for_its_own_thinking_alone() -> None:
     seals = Seals("one")
     assert Seals("one").check(seals.seal("m", "t", "p"), "m", "t", "p").name == "TRUE"

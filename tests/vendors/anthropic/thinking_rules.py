@@ -9,11 +9,14 @@ Sources, under platform.claude.com/docs/en/build-with-claude:
 - The message "Expected `thinking` or `redacted_thinking`" as reported in pydantic/pydantic-ai 3757, "Invalid
   `signature`" after a change of model in vybestack/llxprt-code 2335 and can1357/oh-my-pi 6379.
 Stricter than the vendor: thinking of another of its models is refused on every model, while the newest drop it without
-a word; and thinking that was dropped from the running tool loop is missed on every model that was asked to think.
+a word; and thinking that was dropped from the running tool loop is missed on every model that was asked to think. With
+adaptive thinking the vendor wants none at all (build-with-claude/adaptive-thinking, "Validation changes"): there it is
+missed only behind the last text of a user, for what stands before that may be of a turn that ended without an answer.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 
 from tests.vendors.anthropic.models import Model
@@ -22,8 +25,12 @@ from tests.vendors.refusals import Refusal
 from tests.vendors.seals import Seals, Verdict
 
 BINDING_BETA = "thinking-binding-controls-2026-08-01"
-THOUGHT_MARK = "toolu_01T"
-"""How the ids begin that the fake gives to calls that came with thinking: so it knows later, without a memory."""
+
+
+def thought_mark(model: str) -> str:
+    """How the ids begin that the fake gives to calls that came with this model's thinking: so it knows later, without a
+    memory."""
+    return f"toolu_01T{hashlib.sha256(model.encode()).hexdigest()[:4]}"
 
 
 def asked_type(body: Body, model: Model) -> str:
@@ -118,13 +125,13 @@ def _running_loop(body: Body, model: Model, conversation: list[tuple[str, list[B
     kind = asked_type(body, model)
     if kind in ("disabled", "between_tools") or kind not in model.thinking:
         return
-    loop = list(_loop(conversation))
-    for nth, (at, blocks) in enumerate(loop):
+    mark = thought_mark(str(body.get("model")))
+    for nth, (at, blocks, spoken_behind) in enumerate(_loop(conversation)):
         if blocks and blocks[0].get("type") in ("thinking", "redacted_thinking"):
             continue
         first = blocks[0].get("type") if blocks else "nothing"
-        thought = any(str(block.get("id", "")).startswith(THOUGHT_MARK) for block in blocks)
-        if thought or (kind == "enabled" and nth == 0):
+        thought = any(str(block.get("id", "")).startswith(mark) for block in blocks)
+        if (thought and not (kind == "adaptive" and spoken_behind)) or (kind == "enabled" and nth == 0):
             yield Refusal(
                 "thinking-dropped",
                 f"messages.{at}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{first}`. When "
@@ -133,20 +140,23 @@ def _running_loop(body: Body, model: Model, conversation: list[tuple[str, list[B
             )
 
 
-def _loop(conversation: list[tuple[str, list[Block]]]) -> Iterator[tuple[int, list[Block]]]:
-    """Newest first. Turns of one role are joined, as the vendor joins them; one of a user that holds no result ends
-    the loop: before it was another turn."""
+def _loop(conversation: list[tuple[str, list[Block]]]) -> Iterator[tuple[int, list[Block], bool]]:
+    """Newest first, and whether a user has said anything behind it. Turns of one role are joined, as the vendor joins
+    them; one of a user that holds no result ends the loop: before it was another turn."""
     joined: list[tuple[str, int, list[Block]]] = []
     for at, (role, blocks) in enumerate(conversation):
         if joined and joined[-1][0] == role:
             joined[-1][2].extend(blocks)
         else:
             joined.append((role, at, list(blocks)))
+    spoken_behind = False
     for role, at, blocks in reversed(joined):
         if role == "user" and not any(block.get("type") == "tool_result" for block in blocks):
             return
+        if role == "user":
+            spoken_behind = spoken_behind or any(block.get("type") == "text" for block in blocks)
         if role == "assistant":
-            yield at, blocks
+            yield at, blocks, spoken_behind
 
 
 def _budget(budget: object, max_tokens: object) -> Iterator[Refusal]:

@@ -14,7 +14,7 @@ from tests.vendors.anthropic.message_rules import message_problems
 from tests.vendors.anthropic.models import Model
 from tests.vendors.anthropic.option_rules import body_problem, header_problems, option_problems
 from tests.vendors.anthropic.reading import as_house, ends_with_results, prompt_of
-from tests.vendors.anthropic.thinking_rules import THOUGHT_MARK, asked_type, block_problems, config_problems
+from tests.vendors.anthropic.thinking_rules import asked_type, block_problems, config_problems, thought_mark
 from tests.vendors.cache import MarkedCache, prefix_hashes
 from tests.vendors.refusals import Refusal
 from tests.vendors.seals import Seals
@@ -103,7 +103,7 @@ class AnthropicVendor(Vendor):
             blocks.append(self._thinking(seen, model, said))
         if said.text:
             blocks.append({"type": "text", "text": said.text})
-        head = THOUGHT_MARK if said.thinking else "toolu_01"
+        head = thought_mark(seen.model) if said.thinking else "toolu_01"
         seed = seen.prefix_hash()
         for index, call in enumerate(said.calls):
             id = call.id or head + made_id(seed, index)
