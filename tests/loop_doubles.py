@@ -191,12 +191,15 @@ class Turn:
             self._arrived += 1
             self.log.mail.append(mail(self._arrived, text))
 
-    async def run(self, *, fresh: bool = True, crash: Crash = no_crash) -> Turn:
+    def ports(self, crash: Crash = no_crash) -> TurnPorts:
         times = self.times(self.clock, self.emit)
-        ports = TurnPorts(
+        return TurnPorts(
             self.model, self.tools, self.log, self.emit, self.clock, crash, times, self.attempts, self.sleep
         )
-        await TurnLoop(identity(self.limits, self.time_s, self.note), self.log.state(fresh=fresh), ports).run()
+
+    async def run(self, *, fresh: bool = True, crash: Crash = no_crash) -> Turn:
+        turn = identity(self.limits, self.time_s, self.note)
+        await TurnLoop(turn, self.log.state(fresh=fresh), self.ports(crash)).run()
         check_anthropic(self.log.messages)
         check_openai(self.log.messages)
         return self

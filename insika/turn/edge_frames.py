@@ -1,10 +1,10 @@
 """What a client of `/v1/responses` that streams gets to see of one turn: its events, translated into frames. Pure.
 
 A client puts deltas together as they come and can take none back. So a text is held until it is known what it is: a
-step's text is narration once the step has called tools, and the answer once the turn has completed; what an attempt
-showed that then failed, or that nobody finished, is neither and never leaves. Only the message that ends the turn is
-in the answer's frames; reasoning and narration have frames of their own, and only where the agent's `edge_stream` lets
-them out.
+step's text is narration once the step has called tools, and the answer once the turn has completed, and both events
+name the attempt that came to it; what another attempt has shown, which failed or which nobody finished, never leaves.
+Only the message that ends the turn is in the answer's frames; reasoning and narration have frames of their own, and
+only where the agent's `edge_stream` lets them out.
 
 Events come from every owner that the turn had, some of them late: what is older by (epoch, step, attempt) than what
 has been read is dropped.
@@ -68,15 +68,13 @@ class EdgeFrames:
             return ()
         match event.type:
             case EventType.CONTENT:
-                self._hear(event, self._said)
+                if self._hears(event):
+                    self._said.append(event.data["text"])
             case EventType.THINKING:
-                if self._reasons:
-                    self._hear(event, self._thought)
+                if self._hears(event) and self._reasons:
+                    self._thought.append(event.data["text"])
             case EventType.INTERMEDIATE:
                 return self._narrated(event)
-            case EventType.PROVIDER_FAILURE:
-                if self._moves_to(event):
-                    self._forget()
             case EventType.TTFT:
                 if self._timing and self._moves_to(event):
                     return (Frame(FIRST_TOKEN, {"ttft_ms": event.data["ttft_ms"]}),)
@@ -89,9 +87,9 @@ class EdgeFrames:
                 return (Frame(FAILED, self._with_timing(event, {"error": event.data.get("error")})),)
         return ()
 
-    def _hear(self, event: Event, pieces: list[str]) -> None:
-        if self._moves_to(event) and not self._void:
-            pieces.append(event.data["text"])
+    def _hears(self, event: Event) -> bool:
+        """It is of the attempt at hand, which may come to something yet."""
+        return self._moves_to(event) and not self._void
 
     def _narrated(self, event: Event) -> Sequence[Frame]:
         """The step has its calls in the log: what its attempt showed was narration, and reasoning towards it."""
