@@ -6,7 +6,8 @@ broke in an unknown way costs money and helps nobody.
 
 Sources: RFC 9110 section 10.2.3 (Retry-After: seconds or a date); platform.claude.com/docs/en/api/errors and
 /api/rate-limits (a month's spend that is used up is a 429, too, told by its `error_code` alone);
-platform.openai.com/docs/guides/error-codes (insufficient_quota is a 429 that no wait mends).
+platform.openai.com/docs/guides/error-codes (insufficient_quota is a 429 that no wait mends);
+openrouter.ai/docs/api/errors (a 402 with Retry-After is money in flight, which a wait mends; one without is none).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ MAX_WAIT_S = 7 * 86_400.0
 
 _TRANSIENT = frozenset({408, 409, 425, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 _RATE_LIMITED = 429
+_PAYMENT_REQUIRED = 402
 _STREAMED = (0, 200)
 _TRANSIENT_KINDS = frozenset({"overloaded_error", "api_error", "timeout_error", "server_error", "internal_error"})
 _LIMIT_KINDS = frozenset({"rate_limit_error", "rate_limit_exceeded", "rate_limit_reached_error", "tokens", "requests"})
@@ -32,6 +34,7 @@ _MONEY_KINDS = frozenset(
     {
         "insufficient_quota",
         "billing_error",
+        "billing_not_active",
         "billing_hard_limit_reached",
         "credits_exhausted",
         "enforced_spend_limit_reached",
@@ -46,7 +49,8 @@ def action_of(status: int, kinds: frozenset[str], retry_after_s: float | None) -
     every word that the vendor gave for it (its type and its code), lower case."""
     if kinds & _MONEY_KINDS:
         return FailureAction.FATAL
-    if status == _RATE_LIMITED or (status in _STREAMED and kinds & _LIMIT_KINDS):
+    limited = status == _RATE_LIMITED or (status == _PAYMENT_REQUIRED and retry_after_s is not None)
+    if limited or (status in _STREAMED and kinds & _LIMIT_KINDS):
         long = retry_after_s is not None and retry_after_s > LONG_WAIT_S
         return FailureAction.RATE_LIMITED_LONG if long else FailureAction.RATE_LIMITED_SHORT
     if status in _TRANSIENT or (status in _STREAMED and kinds & _TRANSIENT_KINDS):
