@@ -140,6 +140,10 @@ class Embedded:
         await self._resources.aclose()
         await self._stores.close()
 
+    async def close(self) -> None:
+        """For whoever has opened it and does not start it."""
+        await self._stores.close()
+
     async def _end_tasks(self) -> None:
         _, late = await asyncio.wait(self._tasks, timeout=self._environment.drain_s)
         for task in late:

@@ -50,7 +50,7 @@ class ModelCatalog:
         lacks nothing."""
         models = self.endpoint(reference, given)
         why = self.hosted.lack(models) if models is not None else ""
-        return f"provider {reference.partition('/')[0]} cannot be asked: {why}" if why else ""
+        return f"provider {reference.partition('/')[0]} cannot be asked from this process: {why}" if why else ""
 
     def resolve(self, reference: str, given: Sequence[HostedModels] = ()) -> tuple[ModelProvider, str]:
         """The provider and the model's name within it; the name may hold further slashes.

@@ -66,7 +66,7 @@ class HostedProviders:
             return ""
         key = self._variables.get(models.key_variable, "")
         if not key:
-            return f"{models.key_variable} is not set in the environment of this process"
+            return f"{models.key_variable} is not set"
         if not _KEY.fullmatch(key):
             return f"{models.key_variable} holds what no key has (a space, a quotation mark or a line end)"
         return ""

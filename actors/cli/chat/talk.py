@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import sys
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from rich.text import Text
 
@@ -18,6 +19,7 @@ from actors.cli.chat.deciding import Questions
 from actors.cli.chat.follower import Follower
 from actors.cli.chat.lines import ReadLine, next_line
 from actors.cli.chat.screen import Screen
+from actors.cli.chat.thoughts import Heard, Thoughts, nothing_heard
 from actors.cli.chat.view import RECEIPTS, ended, note, said
 from actors.cli.output import on_one_line, printable
 from actors.control import Control
@@ -29,22 +31,30 @@ from insika.storage.rows import Accepted, TurnState, Verdict
 LOOK_S = 0.05
 """Between two looks into the store."""
 SESSION_MAX = 256
+LAST_STEP = sys.maxsize
 
 HELP = """\
   Write a message and press enter. While the agent works you may go on writing.
   y, n            let the call run that waits for you, or not
   y ID, n ID      the same, of the call with this id, where several wait
   /session NAME   talk in another conversation
-  /help           this text
+  /help           this text; lines with ~ are what the model thinks, as far as its vendor shows it
   /quit           leave (so does Ctrl-D); what is under way is finished first, or later"""
 
 
 class Talk:
     """One agent, one session at a time. `failures` counts the messages that got no answer; `decider` is who decides
-    about calls that wait for a person."""
+    about calls that wait for a person; `heard` tells what this process publishes of its turns."""
 
     def __init__(  # noqa: PLR0917 - the two doors, the store, and for whom
-        self, ingress: Ingress, control: Control, store: ReadStore, screen: Screen, agent: str, decider: str
+        self,
+        ingress: Ingress,
+        control: Control,
+        store: ReadStore,
+        screen: Screen,
+        agent: str,
+        decider: str,
+        heard: Heard = nothing_heard,
     ) -> None:
         self._ingress = ingress
         self._control = control
@@ -53,6 +63,8 @@ class Talk:
         self._screen = screen
         self._agent = agent
         self._follower = Follower(store, "")
+        self._heard = heard
+        self._thoughts = Thoughts("")
         self._questions = Questions(control, screen, self._follower, decider)
         self._mine: dict[int, Verdict] = {}
         self._answered: set[str] = set()
@@ -63,7 +75,7 @@ class Talk:
         follower = Follower(self._store, session)
         await follower.begin()
         await self._tell_left()
-        self._follower, self._mine = follower, {}
+        self._follower, self._mine, self._thoughts = follower, {}, Thoughts(session)
         self._questions = Questions(self._control, self._screen, follower, self._decider)
         known = f"{follower.seen} messages so far" if follower.seen else "new"
         self._screen.show(note(f"session {on_one_line(session)}, {known}"))
@@ -168,22 +180,28 @@ class Talk:
             await asyncio.sleep(LOOK_S)
 
     async def _show_news(self) -> None:
-        follower = self._follower
+        follower, thoughts = self._follower, self._thoughts
+        thoughts.read(self._heard())  # first: what was said before these thoughts is in the store by now
         news = await follower.look()
         if follower is not self._follower:
             return  # the person has gone to another session meanwhile
         self._questions.tell_settled(news.settled)
         for entry in news.entries:
-            for line in said(entry, self._agent, self._mine):
-                self._screen.show(line)
+            self._show(thoughts.before((entry.turn_id, entry.step)))
+            self._show(said(entry, self._agent, self._mine))
             if entry.message.role == "assistant" and not entry.message.tool_calls:
                 self._answered.add(entry.turn_id)
         for turn in news.ended:
             self.failures += turn.state is not TurnState.COMPLETED
-            for line in ended(turn, follower.name, answered=self._answered):
-                self._screen.show(line)
+            self._show(thoughts.before((turn.id, LAST_STEP)))
+            self._show(ended(turn, follower.name, answered=self._answered))
             self._answered.discard(turn.id)
+        self._show(thoughts.rest())
         self._questions.ask(news.asked)
+
+    def _show(self, lines: Iterable[Text]) -> None:
+        for line in lines:
+            self._screen.show(line)
 
     def _fail(self, why: str) -> None:
         self.failures += 1

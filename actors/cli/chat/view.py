@@ -24,6 +24,12 @@ RECEIPTS: Mapping[Verdict, str] = {
     Verdict.DUPLICATE: "duplicate: it was sent before",
 }
 
+_BEFORE_A_RETRY: Mapping[str, str] = {
+    "provider_fatal": "Asking again as things stand would not help; when that is mended, ",
+    "provider_unavailable": "It may be well again soon: ",
+}
+"""What a person should know of a model's failure, by its type."""
+
 
 def note(text: str) -> Text:
     """Something the chat itself has to say."""
@@ -88,7 +94,7 @@ def ended(turn: TurnRow, session: str, *, answered: Collection[str]) -> list[Tex
     error = turn.error or {}
     why = f"{error.get('type', turn.outcome)}: {error.get('message', 'no reason is known')}"
     if turn.state is TurnState.FAILED:
-        again = f"`insika sessions retry {session}` runs it once more."
+        again = f"{_BEFORE_A_RETRY.get(str(error.get('type')), '')}`insika sessions retry {session}` runs it once more."
         return [Text(f"The turn failed. {printable(why)}. {again}".replace("..", "."), style="red")]
     return [note(f"the turn was {turn.state}: {why}")]
 

@@ -110,7 +110,7 @@ async def test_a_turn_without_its_key_fails_and_names_the_agent_and_the_variable
     assert turn.error == {
         "type": "provider_fatal",
         "message": "agent 'shop' cannot be run here on anthropic/claude-sonnet-4-5: provider anthropic cannot be "
-        "asked: ANTHROPIC_API_KEY is not set in the environment of this process",
+        "asked from this process: ANTHROPIC_API_KEY is not set",
         "field": "model",
     }
     assert vendor.made == []

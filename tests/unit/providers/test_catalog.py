@@ -121,7 +121,7 @@ def test_they_are_reached_where_their_variables_say() -> None:
 def test_an_address_that_cannot_be_used_is_told_with_its_variable(url: str) -> None:
     models = catalog(OPENAI_API_KEY="sk-2", OPENAI_BASE_URL=url)
     why = refused(models, "openai/m")
-    assert why.startswith("provider openai cannot be asked: OPENAI_BASE_URL must ")
+    assert why.startswith("provider openai cannot be asked from this process: OPENAI_BASE_URL must ")
     assert "t0ken" not in why
     redefined = given({**GATEWAY, "name": "openai", "key_variable": "OPENAI_API_KEY"})
     assert models.lack("openai/m", redefined) == "", "the settings say another address"
@@ -150,8 +150,8 @@ def test_without_hosted_providers_there_are_only_one_s_own() -> None:
 
 def test_a_key_that_is_not_there_is_told_by_its_variable() -> None:
     models = catalog(ANTHROPIC_API_KEY="  ")
-    missing = "ANTHROPIC_API_KEY is not set in the environment of this process"
-    assert refused(models, "anthropic/x") == f"provider anthropic cannot be asked: {missing}"
+    missing = "ANTHROPIC_API_KEY is not set"
+    assert refused(models, "anthropic/x") == f"provider anthropic cannot be asked from this process: {missing}"
     assert models.problem("anthropic/x") == "", "another process may have it"
     assert "GATEWAY_KEY is not set" in refused(models, "gateway/x", given(GATEWAY))
 
@@ -166,7 +166,7 @@ def test_a_server_that_wants_no_key_needs_none() -> None:
 @pytest.mark.parametrize("value", ['"sk-quoted"', "'sk-quoted'", "sk two words", "sk-line\nend", "sk-é"])
 def test_what_cannot_be_a_key_is_told_and_not_shown(value: str) -> None:
     why = refused(catalog(ANTHROPIC_API_KEY=value), "anthropic/x")
-    assert why.startswith("provider anthropic cannot be asked: ANTHROPIC_API_KEY holds what no key has")
+    assert why.startswith("provider anthropic cannot be asked from this process: ANTHROPIC_API_KEY holds what no key has")
     assert value not in why
 
 

@@ -13,7 +13,7 @@ providers:
 - {name: gateway, kind: openai, base_url: "https://models.example/v1", key_variable: GATEWAY_KEY, dialect: deepseek}
 - {name: local, kind: openai, base_url: "http://127.0.0.1:11434/v1"}
 """
-NO_KEY = "provider anthropic cannot be asked: ANTHROPIC_API_KEY is not set in the environment of this process"
+NO_KEY = "provider anthropic cannot be asked from this process: ANTHROPIC_API_KEY is not set"
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_a_shown_agent_follows_the_settings_in_force(shop: Any) -> None:
 @pytest.mark.parametrize("command", ["validate", "apply"])
 def test_settings_warn_of_keys_that_are_not_here(shop: Any, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (checked,) = shop.json("settings", command, "settings.yaml")
-    why = "GATEWAY_KEY is not set in the environment of this process"
+    why = "GATEWAY_KEY is not set"
     assert (checked["valid"], checked["warnings"]) == (True, [{"path": "providers.0.key_variable", "message": why}])
     assert f"warning: providers.0.key_variable: {why}\n" in shop.run("settings", command, "settings.yaml").stderr
     monkeypatch.setenv("GATEWAY_KEY", KEY)

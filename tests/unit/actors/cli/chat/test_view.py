@@ -103,3 +103,15 @@ def test_a_turn_that_was_cancelled_says_so() -> None:
     assert endings(turn(TurnState.CANCELLED, error=error)) == [
         "[the turn was cancelled: cancelled: the turn was cancelled]"
     ]
+
+
+def test_a_model_that_failed_is_told_with_what_to_do() -> None:
+    fatal = {"type": "provider_fatal", "message": "agent 'shop' cannot be run here: ANTHROPIC_API_KEY is not set"}
+    (told,) = endings(turn(TurnState.FAILED, error=fatal))
+    assert told == (
+        "The turn failed. provider_fatal: agent 'shop' cannot be run here: ANTHROPIC_API_KEY is not set. Asking again as "
+        "things stand would not help; when that is mended, `insika sessions retry s` runs it once more."
+    )
+    away = {"type": "provider_unavailable", "message": "anthropic answered 529", "retry_after": 7}
+    (told,) = endings(turn(TurnState.FAILED, error=away))
+    assert "It may be well again soon: `insika sessions retry s` runs it once more." in told
