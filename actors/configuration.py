@@ -6,7 +6,7 @@ file changes. Whoever asks here gets what was in force at the last `refresh`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import structlog
@@ -24,13 +24,24 @@ from insika.storage.rows import Revision
 
 OPERATOR = "operator"
 
+Objections = Callable[[Settings], Sequence[tuple[str, str]]]
+"""What a process has against settings that are well-formed: dotted paths, and why they cannot hold here."""
+
+
+def no_objections(settings: Settings) -> Sequence[tuple[str, str]]:
+    return ()
+
 
 class Configuration:
-    def __init__(self, store: ConfigurationStore) -> None:
+    """Settings that there are `objections` to are not taken: a file with such is not applied."""
+
+    def __init__(self, store: ConfigurationStore, objections: Objections = no_objections) -> None:
         self._store = store
+        self._objections = objections
         self._settings = Settings()
         self._settings_revision = ""
-        self._unreadable = ""
+        self._refused = ""
+        self._informed = False
         self._log = structlog.get_logger("insika.configuration")
         self._limits: dict[tuple[str, Thinking | None], TurnLimits] = {}  # under the settings at hand
         self._channels: dict[str, Channel] = {}
@@ -53,7 +64,7 @@ class Configuration:
     async def apply_files(self, settings_file: Path | None, agents_dir: Path | None) -> None:
         """Apply what the environment names, where it has changed. Raises InvalidConfiguration, before anything of the
         faulty file is applied."""
-        settings = load_settings_file(settings_file) if settings_file is not None else None
+        settings = self._unopposed(load_settings_file(settings_file), settings_file) if settings_file else None
         profiles = load_profile_folder(agents_dir) if agents_dir is not None else ()
         if settings is not None:
             await self._store.apply_settings(settings.revision(), settings.document(), file_source(settings.revision()))
@@ -71,24 +82,31 @@ class Configuration:
 
     async def refresh(self) -> None:
         """Learn what is in force. Raises StoreUnavailable; what was known stays. So it does when there are settings
-        that this process cannot read; only where none were known before, this raises InvalidConfiguration."""
+        that this process cannot read or objects to; only the first time, this raises InvalidConfiguration."""
         row = await self._store.current_settings()
-        if row is not None and row.revision not in (self._settings_revision, self._unreadable):
+        if row is not None and row.revision not in (self._settings_revision, self._refused):
             self._learn(row)
+        self._informed = True
         await self.agents.refresh()
 
     def _learn(self, row: Revision) -> None:
+        where = f"settings revision {row.revision[:12]}"
         try:
-            self._settings = load_settings(dict(row.data), f"settings revision {row.revision[:12]}")
+            self._settings = self._unopposed(load_settings(dict(row.data), where), where)
         except InvalidConfiguration as error:
-            if not self._settings_revision:
+            if not self._informed:
                 raise
-            self._unreadable = row.revision
-            self._log.error("settings not read", reason=error.message)
+            self._refused = row.revision
+            self._log.error("settings not taken, the old ones hold", reason=error.message)
             return
         self._settings_revision = row.revision
         self._limits.clear()
         self._channels.update((channel.id, channel) for channel in self._settings.channels)
+
+    def _unopposed(self, settings: Settings, where: str | Path) -> Settings:
+        if problems := self._objections(settings):
+            raise InvalidConfiguration(str(where), list(problems))
+        return settings
 
 
 def file_source(revision: str) -> str:

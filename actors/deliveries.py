@@ -11,10 +11,10 @@ from types import TracebackType
 from typing import Self
 
 from actors.configuration import Configuration
+from actors.egress import egress_guard
 from actors.environment import Environment
 from actors.parts import Parts
 from insika.events import EventSink
-from insika.tools.egress import EgressGuard
 from outbox.delivery import Deliverer
 from outbox.loop import DeliveryLoop
 from outbox.message import ClaimedDelivery
@@ -22,14 +22,6 @@ from outbox.recovery import RecoveredDeliveries, recover_deliveries, sweep
 from outbox.store import OutboxStore
 from outbox.wake import WakeSignal
 from outbox.webhook import Webhook
-
-
-def egress_guard(environment: Environment) -> EgressGuard:
-    return EgressGuard(
-        allow_http=environment.egress_allow_http,
-        allow_private=environment.egress_allow_private,
-        hosts=environment.egress_hosts,
-    )
 
 
 class Deliveries:

@@ -21,6 +21,7 @@ from actors.runtime import Runtime
 from actors.stage import Stage
 from actors.stores import Stores, migrate_database, open_stores
 from actors.sweeper import Sweeper
+from actors.tool_set import tool_set
 from actors.world import World
 from insika.coordination.local import LocalEventStream
 from insika.tools.threads import ToolThreads
@@ -63,9 +64,10 @@ class Embedded:
         self.store = stores.store
         self.outbox = stores.outbox
         self.events = LocalEventStream()
-        self.configuration = Configuration(self.store)
+        self.tools = tool_set(environment, parts)
+        self.configuration = Configuration(self.store, self.tools.problems)
         self.bus = LocalBus()
-        stage = Stage(self.configuration, parts.models, parts.tools, ToolThreads(environment.slots))
+        stage = Stage(self.configuration, parts.models, self.tools, ToolThreads(environment.slots))
         timing = environment.turn_timing
         world = World(self.store, stage, self.events, parts.clock, self.bus, parts.crash, turn_timing=timing)
         keeper = LeaseKeeper(self.store.renewal(), environment.lease_s, parts.clock, self._urgent)
@@ -105,7 +107,7 @@ class Embedded:
             embedded = cls(environment, parts, stores)
             await embedded.configuration.apply_files(environment.settings, environment.agents_dir)
             await embedded.configuration.refresh()
-            log_what_is_missing(embedded.configuration, parts, asks_models=True)
+            log_what_is_missing(embedded.configuration, parts.models, embedded.tools, runs_turns=True)
         except BaseException:
             await stores.close()
             raise

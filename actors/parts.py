@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from insika.clock import Clock, SystemClock
@@ -12,7 +13,12 @@ from insika.tools.registry import ToolRegistry
 
 @dataclass(frozen=True, slots=True)
 class Parts:
+    """`samples` are offered as long as there are no other tools. `variables` are those of the environment in which the
+    secrets of HTTP tools are looked up."""
+
     models: ModelCatalog
     tools: ToolRegistry = field(default_factory=ToolRegistry)
     clock: Clock = field(default_factory=SystemClock)
     crash: Crash = no_crash
+    samples: ToolRegistry = field(default_factory=ToolRegistry)
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -13,8 +13,8 @@ import structlog
 
 from actors.agents import Agent
 from actors.configuration import Configuration
-from actors.parts import Parts
 from actors.samples.demo_agent import is_sample
+from actors.tool_set import ToolSet
 from insika.agents.profile import Profile
 from insika.errors import InvalidConfiguration
 from insika.model_endpoints import HostedModels
@@ -56,15 +56,20 @@ def tool_warnings(profile: Profile, tools: ToolRegistry) -> Sequence[Problem]:
     ]
 
 
-def log_what_is_missing(configuration: Configuration, parts: Parts, *, asks_models: bool) -> None:
-    """One warning for each name that means nothing in this process. `asks_models`: it runs turns, and so needs the keys
-    of models."""
+def log_what_is_missing(
+    configuration: Configuration, models: ModelCatalog, tools: ToolSet, *, runs_turns: bool
+) -> None:
+    """One warning for each name that means nothing in this process. `runs_turns`: it needs the keys of models and the
+    secrets of tools."""
     log = structlog.get_logger("insika.agents")
-    given = configuration.settings().providers
+    settings = configuration.settings()
+    here, given = tools.under(settings), settings.providers
     for profile in written_by_users(configuration.agents.all_current()):
-        missing = [*model_problems(profile, parts.models, given), *tool_warnings(profile, parts.tools)]
-        for path, why in (*missing, *(key_warnings(profile, parts.models, given) if asks_models else ())):
+        missing = [*model_problems(profile, models, given), *tool_warnings(profile, here)]
+        for path, why in (*missing, *(key_warnings(profile, models, given) if runs_turns else ())):
             log.warning("profile names what is not here", agent=profile.id, field=path, reason=why)
+    for path, why in tools.unset_variables(settings) if runs_turns else ():
+        log.warning("settings name what is not here", field=path, reason=why)
 
 
 def make_ready(configuration: Configuration, models: ModelCatalog) -> None:

@@ -1,7 +1,7 @@
 """Sets one turn up: which profile revision, which model, which tools, and where its answer goes.
 
-What a turn began with stays (profile, limits, tools offered); what it is denied is read as it is now. Nothing is
-written here.
+What a turn began with stays (profile, limits, tools offered); what it is denied is read as it is now, and a tool that
+has left the settings is. Nothing is written here.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import structlog
 from actors.agents import Agent
 from actors.configuration import Configuration
 from actors.tool_failures import ToolFailures
+from actors.tool_set import ToolSet
 from insika.agents.limits import TurnLimits
 from insika.agents.profile import Profile
 from insika.errors import InvalidConfiguration, ProviderFatal, UnknownAgent
@@ -60,7 +61,7 @@ class Stage:
         self,
         configuration: Configuration,
         models: ModelCatalog,
-        tools: ToolRegistry,
+        tools: ToolSet,
         threads: ToolThreads,
     ) -> None:
         self._configuration = configuration
@@ -68,7 +69,8 @@ class Stage:
         self._models = models
         self._tools = tools
         self._threads = threads
-        self._allowed: dict[str, tuple[str, ...]] = {}  # by profile revision, which never changes
+        self._allowed: dict[str, tuple[str, ...]] = {}  # by profile revision, among the tools at hand
+        self._allowed_among = ToolRegistry()
         self._log = structlog.get_logger("insika.turns")
 
     async def know(self, agent_id: str, channel: str | None) -> None:
@@ -120,7 +122,7 @@ class Stage:
             time_s,
         )
         toolbox = TurnToolbox(
-            self._tools,
+            self._tools_now(),
             self._threads,
             self._allowed_by(agent),
             lambda name: self._allowed_now(profile.id, name),
@@ -142,11 +144,17 @@ class Stage:
     def _hosted(self) -> Sequence[HostedModels]:
         return self._configuration.settings().providers
 
+    def _tools_now(self) -> ToolRegistry:
+        return self._tools.under(self._configuration.settings())
+
     def _allowed_by(self, agent: Agent) -> tuple[str, ...]:
+        tools = self._tools_now()
+        if tools is not self._allowed_among:
+            self._allowed_among, self._allowed = tools, {}
         if agent.revision not in self._allowed:
             profile = agent.profile
             self._allowed[agent.revision] = allowed_tools(
-                self._tools.grouped, profile.tools_allow, profile.tools_deny, profile.tools_allow_groups
+                tools.grouped, profile.tools_allow, profile.tools_deny, profile.tools_allow_groups
             )
         return self._allowed[agent.revision]
 

@@ -19,13 +19,14 @@ from insika.clock import Clock
 from insika.crash_points import Crash, CrashPoint, no_crash
 from insika.events import EventSink
 from insika.storage.port import StoreUnavailable
+from insika.tools.egress_session import CONNECT_S
 from outbox.event import overtook_event, settled_event
 from outbox.message import ClaimedDelivery
 from outbox.policy import RetryWaits, delivery_waits
 from outbox.signing import UnusableSecret, body_of, signature_headers
 from outbox.states import AttemptResult, Decision, Failed, Forbidden, NotSent, Uncertain, Waits, decide
 from outbox.store import OutboxStore
-from outbox.webhook import CONNECT_S, Attempt
+from outbox.webhook import Attempt
 
 GRACE_S = CONNECT_S + 10.0
 """What a claim runs for beyond its delivery's own timeout. A POST that would begin later than this after its claim

@@ -21,6 +21,7 @@ from actors.ingress import Ingress, Kept
 from actors.lease import LeaseKeeper
 from actors.runtime import Runtime
 from actors.stage import Stage
+from actors.tool_set import ToolSet
 from actors.world import World
 from insika.agents.profile import load_profile
 from insika.clock import ManualClock
@@ -44,6 +45,8 @@ from insika.storage.rows import (
 from insika.storage.sqlite.schema import migrate
 from insika.storage.sqlite.store import SqliteStore
 from insika.testing import RecordingEvents, Script, ScriptedModel
+from insika.tools.egress import EgressGuard
+from insika.tools.http.sending import Sender
 from insika.tools.python_tools import tool
 from insika.tools.registry import ToolRegistry
 from insika.tools.threads import ToolThreads
@@ -234,7 +237,7 @@ class Process:
         stage = Stage(
             self.configuration,
             ModelCatalog({"offline": model}),
-            ToolRegistry([*place.shop.tools(), *tools]),
+            ToolSet(ToolRegistry([*place.shop.tools(), *tools]), ToolRegistry(), Sender(EgressGuard()), {}),
             ToolThreads(),
         )
         world = World(self.store, stage, self.events, clock, self, self._reached, guard)  # type: ignore[arg-type]

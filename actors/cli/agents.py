@@ -9,6 +9,7 @@ import click
 
 from actors.cli.json_views import applied_by, revision_json
 from actors.cli.known_providers import KnownProviders, Reached, providers_of
+from actors.cli.known_tools import KnownTools
 from actors.cli.lazy import Group
 from actors.cli.options import json_option
 from actors.cli.output import moment, on_one_line, print_json, print_table
@@ -19,7 +20,7 @@ from actors.cli.validation import Validated, print_validated, refuse_faulty, tel
 from actors.cli.yaml_view import print_yaml
 from actors.configuration import Configuration
 from actors.environment import Environment
-from actors.references import key_warnings, model_problems, tool_warnings
+from actors.references import key_warnings, model_problems
 from insika.agents.profile import Profile
 from insika.config_files import load_profile_file
 from insika.storage.rows import Revision
@@ -84,7 +85,8 @@ def validate(context: click.Context, files: Sequence[Path], as_json: bool) -> No
     """Check profiles, naming every mistake by its path. Nothing is applied.
 
     A tool that does not exist here, among those of INSIKA_TOOLS or the sample tools, is warned of, and so is a model
-    whose key is not in the environment. Providers are those of the settings in force and of INSIKA_SETTINGS.
+    whose key is not in the environment. Providers and HTTP tools are those of the settings in force and of
+    INSIKA_SETTINGS.
 
     \b
     Example:  insika agents validate agents/*.yaml
@@ -124,13 +126,14 @@ def apply(context: click.Context, files: Sequence[Path], as_json: bool) -> None:
 def _validated(files: Sequence[Path], environment: Environment) -> Sequence[Validated[Profile]]:
     parts = parts_here(environment)
     models, known = parts.models, KnownProviders(environment, parts.models)
+    tools = KnownTools(environment, parts)
     return validated(
         files,
         load_profile_file,
         problems=lambda profile: model_problems(profile, models, known.of(profile)),
         warnings=lambda profile: [
             *key_warnings(profile, models, known.of(profile)),
-            *tool_warnings(profile, parts.tools),
+            *tools.warnings(profile),
         ],
     )
 

@@ -5,14 +5,13 @@ this version."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 
-from actors.cli.running import open_store, run
+from actors.cli.known_settings import known_settings
 from actors.environment import Environment
 from insika.agents.profile import Profile
-from insika.config_files import load_settings_file
-from insika.errors import InsikaError, InvalidConfiguration
+from insika.errors import InvalidConfiguration
 from insika.model_endpoints import HostedModels
 from insika.providers.catalog import ModelCatalog
 from insika.settings import Settings, load_settings
@@ -32,17 +31,9 @@ class KnownProviders:
         if self._models.own(profile.model) is not None:
             return ()
         if self._known is None:
-            file = self._environment.settings
-            of_file = load_settings_file(file).providers if file is not None else ()
-            self._known = (*run(_in_force(self._environment)), *of_file)
+            settings = known_settings(self._environment)
+            self._known = tuple(chain.from_iterable(each.providers for each in settings))
         return self._known
-
-
-async def _in_force(environment: Environment) -> Sequence[HostedModels]:
-    with suppress(InsikaError):
-        async with open_store(environment) as store:
-            return providers_of(await store.current_settings())
-    return ()
 
 
 def providers_of(settings: Revision | None) -> Sequence[HostedModels]:

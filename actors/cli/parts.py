@@ -31,9 +31,10 @@ def models_of_hosts() -> ModelCatalog:
 def parts_here(environment: Environment, before_chunk: BeforeChunk = at_once) -> Parts:
     """Raises InvalidConfiguration."""
     tools = tools_here(environment)
-    return Parts(models_here(environment, before_chunk), tools)
+    samples = ToolRegistry() if environment.tools else ToolRegistry(demo_tools())
+    return Parts(models_here(environment, before_chunk), tools, samples=samples, variables=os.environ)
 
 
 def tools_here(environment: Environment) -> ToolRegistry:
-    """The sample tools are there as long as no others are named. Raises InvalidConfiguration."""
-    return load_tools(environment.tools) if environment.tools else ToolRegistry(demo_tools())
+    """Those of the modules that the environment names. Raises InvalidConfiguration."""
+    return load_tools(environment.tools)

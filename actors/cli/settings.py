@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 
 import click
@@ -11,10 +12,12 @@ from actors.cli.json_views import applied_by, revision_json
 from actors.cli.lazy import Group
 from actors.cli.options import json_option
 from actors.cli.output import moment, print_json
-from actors.cli.running import open_store, run
+from actors.cli.parts import parts_here
+from actors.cli.running import environment_here, open_store, run
 from actors.cli.validation import Problem, Validated, print_validated, refuse_faulty, tell_warnings, validated
 from actors.cli.yaml_view import print_yaml
 from actors.configuration import OPERATOR
+from actors.tool_set import ToolSet, tool_set
 from insika.config_files import load_settings_file
 from insika.providers.hosted import HostedProviders
 from insika.settings import Settings, load_settings
@@ -25,7 +28,7 @@ FILE = click.argument("file", type=click.Path(path_type=Path))
 
 @click.group(cls=Group)
 def settings() -> None:
-    """The platform's settings: queue rules, channels, and the providers of hosted models.
+    """The platform's settings: queue rules, channels, the providers of hosted models, and HTTP tools.
 
     \b
     Example:  insika settings validate settings.yaml && insika settings apply settings.yaml
@@ -59,7 +62,8 @@ def show(as_json: bool) -> None:
 def validate(context: click.Context, file: Path, as_json: bool) -> None:
     """Check a settings file, naming every mistake by its path. Nothing is applied.
 
-    A provider whose key is not in the environment here is warned of; workers need it.
+    An HTTP tool must not have the name of a tool of INSIKA_TOOLS. A key or a secret that is not in the environment here
+    is warned of; workers need it.
 
     \b
     Example:  insika settings validate settings.yaml
@@ -94,7 +98,22 @@ def apply(context: click.Context, file: Path, as_json: bool) -> None:
 
 
 def _validated(file: Path) -> list[Validated[Settings]]:
-    return validated([file], load_settings_file, warnings=_key_warnings)
+    # The modules of INSIKA_TOOLS are imported only for settings that their tools could clash with.
+    tools = cache(_tools_here)
+    return validated(
+        [file],
+        load_settings_file,
+        problems=lambda loaded: tools().problems(loaded) if loaded.http_tools else (),
+        warnings=lambda loaded: [
+            *_key_warnings(loaded),
+            *(tools().unset_variables(loaded) if loaded.http_tools else ()),
+        ],
+    )
+
+
+def _tools_here() -> ToolSet:
+    environment = environment_here()
+    return tool_set(environment, parts_here(environment))
 
 
 def _key_warnings(loaded: Settings) -> list[Problem]:

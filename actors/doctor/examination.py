@@ -6,8 +6,8 @@ from __future__ import annotations
 import asyncio
 import platform
 import socket
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -16,15 +16,15 @@ import structlog
 from actors.bounded import bounded
 from actors.broker import inspection as broker
 from actors.broker.errors import BrokerAway, BrokerRefuses
-from actors.deliveries import egress_guard
-from actors.doctor import channels, configuration, coordination, database, queues, variables, work
+from actors.doctor import channels, configuration, coordination, database, http_tools, queues, variables, work
 from actors.doctor.finding import Finding, fail
 from actors.doctor.versions import PYTHON, new_enough
+from actors.egress import egress_guard
 from actors.environment import Environment
 from actors.parts import Parts
 from actors.stores import inspect_database
+from actors.tool_set import tool_set
 from insika.agents.profile import Profile
-from insika.channels import Channel
 from insika.clock import Clock
 from insika.config_files import load_profile_folder, load_settings_file
 from insika.coordination.redis import inspection as redis
@@ -207,18 +207,24 @@ async def _configured(
     profiles += [profile for profile in files.profiles if profile.id not in names]
     if isinstance(here, Finding):
         findings.append(here)
+    elif isinstance(settings, Settings):
+        tools = tool_set(environment, here)
+        findings += http_tools.named(settings, tools)
+        here = replace(here, tools=tools.under(settings))
     if contents is not None or profiles:
         findings += configuration.judged(profiles, None if isinstance(here, Finding) else here)
-    if isinstance(settings, Settings) and (contents is not None or settings.channels):
-        findings += await _channels(environment, settings.channels)
+    if isinstance(settings, Settings):
+        findings += await _places(environment, settings, told=contents is not None)
     return findings
 
 
-async def _channels(environment: Environment, given: Sequence[Channel]) -> Iterator[Finding]:
+async def _places(environment: Environment, settings: Settings, *, told: bool) -> list[Finding]:
+    """Where answers and HTTP tools go. `told`: also say that there are no channels."""
     guard = egress_guard(environment)
-    hosts = sorted(channels.hosts(given, guard))
+    hosts = sorted(channels.hosts(settings.channels, guard) | http_tools.hosts(settings.http_tools, guard))
     resolved = dict(zip(hosts, await asyncio.gather(*map(_addresses, hosts)), strict=True))
-    return channels.judged(given, guard, resolved)
+    delivered = channels.judged(settings.channels, guard, resolved) if told or settings.channels else ()
+    return [*delivered, *http_tools.reached(settings.http_tools, guard, resolved)]
 
 
 async def _addresses(host: str) -> Sequence[str] | str:

@@ -19,12 +19,13 @@ import structlog
 from actors.broker.errors import BrokerAway
 from actors.broker.hints import Hints
 from actors.broker.preflight import require_broker
-from actors.configuration import Configuration
+from actors.configuration import Configuration, Objections, no_objections
 from actors.environment import Environment
 from actors.parts import Parts
 from actors.processes.preflight import PATIENCE_S, sleeping_until, wait_for
 from actors.references import log_what_is_missing
 from actors.stores import Stores, open_stores
+from actors.tool_set import ToolSet, tool_set
 from insika.coordination.local import local_coordination
 from insika.coordination.port import Coordination
 from insika.coordination.redis.coordination import RedisCoordination
@@ -43,6 +44,7 @@ class Ground:
     amqp_url: str
     stores: Stores
     configuration: Configuration
+    tools: ToolSet
     coordination: Coordination
     hints: Hints
 
@@ -69,20 +71,23 @@ async def prepared(
     amqp_url = environment.amqp_url.get_secret_value()
     database = f"the database {environment.database_shown}"
     wait = functools.partial(wait_for, patience_s=patience_s, sleep=sleeping_until(stop))
+    tools, runs_turns = tool_set(environment, parts), process == "worker"
+    objections = tools.problems if runs_turns else no_objections
     async with AsyncExitStack() as resources:
         stores = await wait(database, lambda: open_stores(environment, parts.clock), StoreUnavailable)
         resources.push_async_callback(stores.close)
         await wait("RabbitMQ", lambda: require_broker(amqp_url, environment.queue_type), BrokerAway)
         # It may have gone away again since it was opened.
-        configuration = await wait(database, lambda: _configured(environment, stores), StoreUnavailable)
+        configuration = await wait(database, lambda: _configured(environment, stores, objections), StoreUnavailable)
         coordination = await resources.enter_async_context(_coordination(environment, parts))
         hints = resources.enter_context(Hints(amqp_url))
-        log_what_is_missing(configuration, parts, asks_models=process == "worker")
-        yield Ground(environment, parts, amqp_url, stores, configuration, coordination, hints)
+        log_what_is_missing(configuration, parts.models, tools, runs_turns=runs_turns)
+        yield Ground(environment, parts, amqp_url, stores, configuration, tools, coordination, hints)
 
 
-async def _configured(environment: Environment, stores: Stores) -> Configuration:
-    configuration = Configuration(stores.store)
+async def _configured(environment: Environment, stores: Stores, objections: Objections) -> Configuration:
+    """Who runs no turns may have other tools than those who do, and leaves objections to them."""
+    configuration = Configuration(stores.store, objections)
     await configuration.apply_files(environment.settings, environment.agents_dir)
     await configuration.refresh()
     return configuration

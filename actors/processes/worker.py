@@ -43,7 +43,7 @@ class Worker:
         environment, parts, store = ground.environment, ground.parts, ground.stores.store
         self._ground = ground
         self._loop = loop
-        stage = Stage(ground.configuration, parts.models, parts.tools, ToolThreads(environment.slots))
+        stage = Stage(ground.configuration, parts.models, ground.tools, ToolThreads(environment.slots))
         events, timing = ground.coordination.events, environment.turn_timing
         world = World(store, stage, events, parts.clock, ground.hints, parts.crash, turn_timing=timing)
         keeper = LeaseKeeper(store.renewal(), environment.lease_s, parts.clock, self._urgent)
