@@ -16,7 +16,7 @@ from actors.environment import Environment
 from actors.ingress import Ingress
 from actors.lease import LeaseKeeper
 from actors.parts import Parts
-from actors.references import log_what_is_missing, make_ready
+from actors.references import log_what_is_missing
 from actors.runtime import Runtime
 from actors.stage import Stage
 from actors.stores import Stores, migrate_database, open_stores
@@ -115,7 +115,6 @@ class Embedded:
 
     async def __aenter__(self) -> Self:
         """Start: from here on sessions run and deliveries leave. What an earlier process left is picked up first."""
-        make_ready(self.configuration, self._parts.models)
         self._resources.push_async_callback(self._parts.models.aclose)
         await self._resources.enter_async_context(self.deliveries)
         self.bus.connect(self.runtime, self.deliveries)

@@ -7,7 +7,6 @@ other tools and keys, which is why one that is missing is told and never a reaso
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 
 import structlog
 
@@ -16,7 +15,6 @@ from actors.configuration import Configuration
 from actors.samples.demo_agent import is_sample
 from actors.tool_set import ToolSet
 from insika.agents.profile import Profile
-from insika.errors import InvalidConfiguration
 from insika.model_endpoints import HostedModels
 from insika.parsing import did_you_mean
 from insika.providers.catalog import ModelCatalog
@@ -70,14 +68,6 @@ def log_what_is_missing(
             log.warning("profile names what is not here", agent=profile.id, field=path, reason=why)
     for path, why in tools.unset_variables(settings) if runs_turns else ():
         log.warning("settings name what is not here", field=path, reason=why)
-
-
-def make_ready(configuration: Configuration, models: ModelCatalog) -> None:
-    """Make the adapters of all models in force now, for importing a vendor's SDK takes longer than a turn should wait.
-    What cannot be made is said by the turns that want it."""
-    for agent in configuration.agents.all_current():
-        with suppress(InvalidConfiguration):
-            models.resolve(agent.profile.model, configuration.settings().providers)
 
 
 def written_by_users(agents: Iterable[Agent]) -> list[Profile]:

@@ -16,7 +16,6 @@ from actors.lease import LeaseKeeper
 from actors.parts import Parts
 from actors.processes.ground import Ground, prepared
 from actors.processes.running import CONSUMER_STOP_S, on_loop, until_stopped
-from actors.references import make_ready
 from actors.runtime import Runtime
 from actors.stage import Stage
 from actors.sweeper import Sweeper
@@ -31,7 +30,6 @@ SWEEP_S = 1.0
 async def run_worker(environment: Environment, parts: Parts, stop: asyncio.Event) -> None:
     """Until `stop` is set; then takes nothing more and drains. Raises as `prepared` does."""
     async with prepared(environment, parts, "worker", stop) as ground:
-        make_ready(ground.configuration, parts.models)
         try:
             await Worker(ground, asyncio.get_running_loop()).run(stop)
         finally:

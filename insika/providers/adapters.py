@@ -1,5 +1,5 @@
-"""Makes the adapter of an endpoint. A vendor's SDK takes a while to import, so that only an endpoint of its kind has it
-imported.
+"""Makes the adapter of an endpoint. Only what speaks the endpoint's kind of API is imported, and its vendor's SDK by the
+first request.
 """
 
 from __future__ import annotations

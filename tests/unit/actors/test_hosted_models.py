@@ -159,12 +159,3 @@ async def test_a_process_tells_at_its_start_which_agent_has_no_key_and_which_no_
     assert set(told) == {"shop", "other"}, "the sample agent is nobody's to mend"
     assert "ANTHROPIC_API_KEY is not set" in told["shop"]
     assert "no provider 'nowhere'" in told["other"]
-
-
-async def test_what_is_in_force_at_the_start_is_made_then_and_not_when_a_turn_waits_for_it(tmp_path: Path) -> None:
-    async with process(tmp_path, Vendor()) as insika:
-        await apply(insika, model="anthropic/claude-sonnet-4-5")
-    vendor = Vendor()
-    async with process(tmp_path, vendor, ANTHROPIC_API_KEY=KEY):
-        assert [endpoint.name for endpoint in vendor.made] == ["anthropic"]
-    assert vendor.closed == vendor.made

@@ -109,8 +109,8 @@ def test_a_model_that_failed_is_told_with_what_to_do() -> None:
     fatal = {"type": "provider_fatal", "message": "agent 'shop' cannot be run here: ANTHROPIC_API_KEY is not set"}
     (told,) = endings(turn(TurnState.FAILED, error=fatal))
     assert told == (
-        "The turn failed. provider_fatal: agent 'shop' cannot be run here: ANTHROPIC_API_KEY is not set. Asking again as "
-        "things stand would not help; when that is mended, `insika sessions retry s` runs it once more."
+        "The turn failed. provider_fatal: agent 'shop' cannot be run here: ANTHROPIC_API_KEY is not set. Asking again "
+        "as things stand would not help; when that is mended, `insika sessions retry s` runs it once more."
     )
     away = {"type": "provider_unavailable", "message": "anthropic answered 529", "retry_after": 7}
     (told,) = endings(turn(TurnState.FAILED, error=away))
