@@ -89,12 +89,6 @@ class BudgetExceeded(InsikaError):
     type = "budget_exceeded"
 
 
-class CircuitOpen(InsikaError):
-    """No model of the chain may be asked now: each has failed too often a short while ago."""
-
-    type = "circuit_open"
-
-
 class PolicyDenied(InsikaError):
     """A policy of the agent does not let this turn run."""
 
@@ -145,3 +139,10 @@ class ProviderFatal(ProviderError):
 
     type = "provider_fatal"
     action = FailureAction.FATAL
+
+
+class CircuitOpen(ProviderError):
+    """No model of the chain may be asked now: each has failed too often a short while ago."""
+
+    type = "circuit_open"
+    action = FailureAction.RATE_LIMITED_LONG
