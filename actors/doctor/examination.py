@@ -16,7 +16,7 @@ import structlog
 from actors.bounded import bounded
 from actors.broker import inspection as broker
 from actors.broker.errors import BrokerAway, BrokerRefuses
-from actors.doctor import channels, configuration, coordination, database, http_tools, queues, variables, work
+from actors.doctor import channels, configuration, coordination, database, http_tools, models, queues, variables, work
 from actors.doctor.finding import Finding, fail
 from actors.doctor.versions import PYTHON, new_enough
 from actors.egress import egress_guard
@@ -29,6 +29,8 @@ from insika.clock import Clock
 from insika.config_files import load_profile_folder, load_settings_file
 from insika.coordination.redis import inspection as redis
 from insika.errors import InsikaError, InvalidConfiguration
+from insika.model_endpoints import HostedModels
+from insika.providers.catalog import ModelCatalog
 from insika.settings import Settings
 from insika.storage.inspection import Contents, Inspection
 
@@ -211,11 +213,20 @@ async def _configured(
         tools = tool_set(environment, here)
         findings += http_tools.named(settings, tools)
         here = replace(here, tools=tools.under(settings))
+    given = settings.providers if isinstance(settings, Settings) else ()
     if contents is not None or profiles:
-        findings += configuration.judged(profiles, None if isinstance(here, Finding) else here)
+        findings += configuration.judged(profiles, None if isinstance(here, Finding) else here, given)
+    if isinstance(here, Parts):
+        findings += await _models(profiles, here.models, given)
     if isinstance(settings, Settings):
         findings += await _places(environment, settings, told=contents is not None)
     return findings
+
+
+async def _models(profiles: Sequence[Profile], catalog: ModelCatalog, given: Sequence[HostedModels]) -> list[Finding]:
+    used = models.used(profiles, catalog, given)
+    hosts = sorted({one.host for one in used})
+    return list(models.judged(used, dict(zip(hosts, await asyncio.gather(*map(_addresses, hosts)), strict=True))))
 
 
 async def _places(environment: Environment, settings: Settings, *, told: bool) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""Makes the adapter of an endpoint. Only what speaks the endpoint's kind of API is imported, and its vendor's SDK by the
+"""Makes the adapter of an endpoint. Only what speaks its kind of API is imported for it, and a vendor's SDK by the
 first request.
 """
 
