@@ -4,13 +4,14 @@ from datetime import UTC, datetime
 
 from insika.events import Event, EventSink
 from insika.messages import user
-from insika.ports import Chat, Emit, Finished, Mailbox, ModelProvider, ModelRequest
+from insika.ports import Chat, Emit, Finished, Mailbox, ModelProvider, ModelRequest, ToolSpec
 from insika.testing import (
     ListMailbox,
     RecordingChat,
     RecordingEmit,
     RecordingEvents,
     Say,
+    Scene,
     Script,
     ScriptedModel,
 )
@@ -24,6 +25,21 @@ async def test_a_scripted_model_answers_to_any_name_and_keeps_its_requests() -> 
     assert isinstance(last, Finished)
     assert last.message.content == "hello"
     assert model.requests == [request]
+
+
+async def test_a_scripted_model_is_told_of_all_that_is_asked() -> None:
+    seen: list[Scene] = []
+
+    def look(scene: Scene) -> Say:
+        seen.append(scene)
+        return Say("done")
+
+    model = ScriptedModel(Script(afterwards=look))
+    lookup = ToolSpec("order_lookup", "", {"type": "object"})
+    for may_call in (True, False):
+        request = ModelRequest("whatever", "", (user("hi"),), (lookup,), may_call=may_call)
+        assert [event async for event in model.stream(request)]
+    assert [scene.tools for scene in seen] == [{"order_lookup"}, frozenset()]
 
 
 def test_a_chat_keeps_what_is_appended() -> None:
