@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -188,6 +189,17 @@ async def test_an_attempt_after_a_death_books_the_lost_one_and_counts_it_once():
     assert (lost.state, answered.state) == ("estimated", "measured")
     assert lost.usage.input > 0
     assert turn.log.ended.usage == lost.usage + answered.usage
+
+
+async def test_an_attempt_that_its_owner_had_booked_is_not_counted_again():
+    turn = Turn(SpokenModel([finished()]))
+    (open_row,) = turn.log.model_calls.values()
+    handed_over = replace(open_row, state="estimated", usage=Usage(input=300))
+    turn.log.model_calls[next(iter(turn.log.model_calls))] = handed_over
+    await turn.run(fresh=False)
+
+    assert isinstance(turn.log.ended, Answer)
+    assert turn.log.ended.usage == Usage(input=300) + Usage(10, 5)
 
 
 # --- what an abandoned request is booked at ---------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from insika.clock import ManualClock
 from insika.errors import ProviderError
 from insika.messages import ToolCall, assistant
 from insika.ports import TextDelta, ThinkingDelta, UsageSoFar
+from insika.reliability.attempts import GiveUp, TryAgain
 from insika.turn.times import DetailedTimes
 from tests.loop_doubles import Turn
 from tests.spoken_models import SpokenModel, finished, unsent
@@ -110,6 +111,24 @@ async def test_a_request_that_is_made_again_has_its_own_first_token_and_its_time
     assert timing["model"] == [{"step": 1, "attempts": 3, "ms": 7000.0, "ttft_ms": 4000.0}]
     assert it.first_tokens == [{"step": 1, "attempt": 3, "ttft_ms": 4000.0}]
     assert timing["total_ms"] == 7500.0
+
+
+async def test_a_first_token_of_an_attempt_is_not_that_of_the_next():
+    class Again:
+        def after(self, failed, left_s):
+            return TryAgain(0.0, "m/m") if len(failed) == 1 else GiveUp(failed[-1].error)
+
+    it = timed(lambda p: [[p(1), TextDelta("x"), ProviderError("cut")], [p(1), ProviderError("down")]])
+    it.turn.attempts = Again()
+    timing = await it.run()
+    assert timing["model"] == [{"step": 1, "attempts": 2, "ms": 2000.0, "ttft_ms": None}]
+    assert it.first_tokens == [{"step": 1, "attempt": 1, "ttft_ms": 1000.0}]
+
+
+async def test_an_empty_piece_is_told_of_once():
+    it = timed(lambda p: [[TextDelta(""), p(1), TextDelta("x"), finished()]])
+    await it.run()
+    assert [told["ttft_ms"] for told in it.first_tokens] == [0.0]
 
 
 async def test_an_attempt_that_said_nothing_has_no_first_token():
