@@ -75,7 +75,7 @@ class TurnEndings:
                 begin.merging,
             ),
         )
-        if not failed:
+        if failed is None:
             raise Superseded
         self._world.crash(CrashPoint.TURN_ENDED)
         emit = self._events(loaded, begin.turn_id, first.agent)

@@ -87,14 +87,14 @@ class TurnRunner:
             await self._endings.fail_queued(loaded, seen(loaded), begin, error)
             return False
         moved = load_from(loaded.log, [row.text for row in begin.mail], staged.identity.limits.context_budget)
-        seq = await self._store.start(self._lease.fence, seen(loaded), start_of(begin, staged, moved))
-        if seq is None:
+        begun = await self._store.start(self._lease.fence, seen(loaded), start_of(begin, staged, moved))
+        if begun is None:
             raise Superseded
         self._world.crash(CrashPoint.TURN_STARTED)
         kept = loaded.log if moved is None else tuple(entry for entry in loaded.log if entry.seq >= moved)
         emit = self._events(loaded, begin.turn_id, first.agent)
         tell_start(emit, begin, staged)
-        opening = opening_of(begin, seq, self._lease.epoch)
+        opening = opening_of(begin, begun.log_seq, self._lease.epoch)
         state = state_from_log(begin.turn_id, (*kept, *opening), (), (), fresh=True)
         taken = {row.position for row in begin.mail}
         left = replace(loaded, mail=tuple(row for row in loaded.mail if row.position not in taken))

@@ -9,15 +9,16 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from insika.choices import Guarantee
 from insika.clock import NEVER
 from insika.storage.json_text import to_json
+from insika.storage.operations import NewAlert
+from insika.storage.postgres.outgoing import alert_rows
 from insika.storage.postgres.pool import Pool, Row
 from outbox.message import ClaimedDelivery, DeliveryRow, DeliveryState
 from outbox.postgres_rows import claimed_delivery, delivery_row
 from outbox.statements import statements
-from outbox.states import Decision, Delivered, Failed, RetryIn, Uncertain, expired
-from outbox.store import RESEND_DELAY_S, RESEND_GUARD_S, NotResent, Resent
+from outbox.states import Decision, Delivered, Failed, RetryIn, Uncertain, expired, state_after
+from outbox.store import RESEND_DELAY_S, RESEND_GUARD_S, AlertsOf, NotResent, Resent, no_alerts
 
 _RESEND_TRIES = 3
 
@@ -33,34 +34,32 @@ class PostgresOutboxStore:
         row = await self._row("claim", claim=str(uuid.uuid4()), grace_s=grace_s)
         return None if row is None else claimed_delivery(row)
 
-    async def settle(self, delivery_id: str, claim: str, decision: Decision) -> bool:
-        named = {"id": delivery_id, "claim": claim}
+    async def settle(
+        self, delivery_id: str, claim: str, decision: Decision, *, alerts: Sequence[NewAlert] = ()
+    ) -> bool:
+        named, state = {"id": delivery_id, "claim": claim}, state_after(decision).value
         match decision:
-            case Delivered():
-                target = DeliveryState.DELIVERED
-                written = await self._row("settle", **named, state=target.value, reason=None)
-            case Failed(reason):
-                target = DeliveryState.FAILED
-                written = await self._row("settle", **named, state=target.value, reason=reason)
-            case Uncertain(reason):
-                target = DeliveryState.UNCERTAIN
-                written = await self._row("settle", **named, state=target.value, reason=reason)
             case RetryIn(delay_s, reason, possible_duplicate):
-                target = DeliveryState.PENDING
                 written = await self._row(
                     "settle_again", **named, delay_s=delay_s, reason=reason, possible_duplicate=possible_duplicate
                 )
+            case Failed(reason) | Uncertain(reason):
+                raised = to_json(alert_rows(alerts))
+                written = await self._row("settle", **named, state=state, reason=reason, alerts=raised)
+            case Delivered():
+                written = await self._row("settle", **named, state=state, reason=None, alerts="[]")
         # Asked twice, because the first answer was lost: the row tells, as it is after this one.
-        return written is not None or await self._row("settled_state", **named) == (target.value,)
+        return written is not None or await self._row("settled_state", **named) == (state,)
 
-    async def sweep_expired(self) -> Sequence[DeliveryRow]:
+    async def sweep_expired(self, alerts: AlertsOf = no_alerts) -> Sequence[DeliveryRow]:
         ran_out = await self._rows("expired")
         if not ran_out:
             return ()
         decided = []
-        for delivery_id, claim, tries, max_attempts, guarantee in ran_out:
-            decision = expired(attempts=tries, max_attempts=max_attempts, guarantee=Guarantee(guarantee))
-            decided.append(_swept(delivery_id, claim, decision))
+        for claim, tries, *row in ran_out:
+            delivery = delivery_row(tuple(row))
+            decision = expired(attempts=tries, max_attempts=delivery.max_attempts, guarantee=delivery.guarantee)
+            decided.append(_swept(delivery.id, claim, decision, alerts(delivery, decision)))
         return tuple(map(delivery_row, await self._rows("sweep", decided=to_json(decided))))
 
     async def resend(self, delivery_id: str, *, force: bool = False) -> Resent | NotResent:
@@ -117,20 +116,20 @@ class PostgresOutboxStore:
         return await self._pool.rows(self._sql[name], values)
 
 
-def _swept(delivery_id: str, claim: str, decision: Decision) -> Mapping[str, Any]:
+def _swept(delivery_id: str, claim: str, decision: Decision, alerts: Sequence[NewAlert]) -> Mapping[str, Any]:
     """What a sweep writes of a decision about a claim that ran out."""
     match decision:
         case RetryIn(delay_s, reason, possible_duplicate):
-            state = DeliveryState.PENDING
+            pass
         case Uncertain(reason) | Failed(reason):
-            state = DeliveryState.FAILED if isinstance(decision, Failed) else DeliveryState.UNCERTAIN
             delay_s, possible_duplicate = 0.0, False
         case Delivered():
             raise ValueError(f"delivery {delivery_id}: nobody learned that it arrived")
     return {
         "id": delivery_id,
         "claim": claim,
-        "state": state.value,
+        "state": state_after(decision).value,
+        "alerts": alert_rows(alerts),
         "reason": reason,
         "delay_s": delay_s,
         "possible_duplicate": possible_duplicate,

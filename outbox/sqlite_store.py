@@ -10,14 +10,15 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from insika.choices import Guarantee
+from insika.storage.operations import NewAlert
 from insika.storage.sqlite.database import Database
+from insika.storage.sqlite.outgoing import raise_alerts
 from insika.storage.sqlite.times import NEVER_US, from_micros
 from outbox.message import ClaimedDelivery, DeliveryRow, DeliveryState
 from outbox.sqlite_rows import claimed_delivery, delivery_row
 from outbox.statements import statements
-from outbox.states import Decision, Delivered, Failed, RetryIn, Uncertain, expired
-from outbox.store import RESEND_DELAY_S, RESEND_GUARD_S, NotResent, Resent
+from outbox.states import Decision, RetryIn, expired, state_after
+from outbox.store import RESEND_DELAY_S, RESEND_GUARD_S, AlertsOf, NotResent, Resent, no_alerts
 
 _SECOND = 1_000_000
 
@@ -42,18 +43,32 @@ class SqliteOutboxStore:
 
         return await self._database.write(operation)
 
-    async def settle(self, delivery_id: str, claim: str, decision: Decision) -> bool:
-        return await self._database.write(lambda connection: self._settle(connection, delivery_id, claim, decision))
+    async def settle(
+        self, delivery_id: str, claim: str, decision: Decision, *, alerts: Sequence[NewAlert] = ()
+    ) -> bool:
+        def operation(connection: sqlite3.Connection) -> bool:
+            if self._settle(connection, delivery_id, claim, decision, alerts):
+                return True
+            # Asked twice, because the first answer was lost: the row tells.
+            return self._row(connection, "settled_state", id=delivery_id, claim=claim) == (state_after(decision),)
 
-    async def sweep_expired(self) -> Sequence[DeliveryRow]:
+        return await self._database.write(operation)
+
+    async def sweep_expired(self, alerts: AlertsOf = no_alerts) -> Sequence[DeliveryRow]:
+        found = await self._database.read(lambda connection: self._rows(connection, "expired", now=_now(connection)))
+        if not found:
+            return ()
+        decided = []
+        for claim, tries, *row in found:
+            delivery = delivery_row(tuple(row))
+            decision = expired(attempts=tries, max_attempts=delivery.max_attempts, guarantee=delivery.guarantee)
+            decided.append((delivery.id, claim, decision, alerts(delivery, decision)))
+
         def operation(connection: sqlite3.Connection) -> Sequence[DeliveryRow]:
             swept: tuple[DeliveryRow, ...] = ()
-            for delivery_id, claim, tries, max_attempts, guarantee in self._rows(
-                connection, "expired", now=_now(connection)
-            ):
-                decision = expired(attempts=tries, max_attempts=max_attempts, guarantee=Guarantee(guarantee))
-                self._settle(connection, delivery_id, claim, decision)
-                swept += tuple(self._list(connection, delivery_id=delivery_id))
+            for delivery_id, claim, decision, raised in decided:
+                if self._settle(connection, delivery_id, claim, decision, raised):
+                    swept += tuple(self._list(connection, delivery_id=delivery_id))
             return swept
 
         return await self._database.write(operation)
@@ -107,29 +122,24 @@ class SqliteOutboxStore:
         first = await self._database.read(operation)
         return from_micros(NEVER_US if first is None else first)
 
-    def _settle(self, connection: sqlite3.Connection, delivery_id: str, claim: str, decision: Decision) -> bool:
-        match decision:
-            case Delivered():
-                written = self._end(connection, delivery_id, claim, DeliveryState.DELIVERED, None)
-                target = DeliveryState.DELIVERED
-            case Failed(reason):
-                written = self._end(connection, delivery_id, claim, DeliveryState.FAILED, reason)
-                target = DeliveryState.FAILED
-            case Uncertain(reason):
-                written = self._end(connection, delivery_id, claim, DeliveryState.UNCERTAIN, reason)
-                target = DeliveryState.UNCERTAIN
-            case RetryIn():
-                written = self._put_back(connection, delivery_id, claim, decision)
-                target = DeliveryState.PENDING
-        # Asked twice, because the first answer was lost: the row tells.
-        return written or self._row(connection, "settled_state", id=delivery_id, claim=claim) == (target,)
-
-    def _end(
-        self, connection: sqlite3.Connection, delivery_id: str, claim: str, state: DeliveryState, reason: str | None
+    def _settle(
+        self,
+        connection: sqlite3.Connection,
+        delivery_id: str,
+        claim: str,
+        decision: Decision,
+        alerts: Sequence[NewAlert],
     ) -> bool:
-        now = _now(connection)
+        if isinstance(decision, RetryIn):
+            return self._put_back(connection, delivery_id, claim, decision)
+        state, reason, now = state_after(decision), getattr(decision, "reason", None), _now(connection)
         ended = self._row(connection, "settle", id=delivery_id, claim=claim, state=state, reason=reason, now=now)
-        return ended is not None
+        if ended is None:
+            return False
+        kind, turn_id = ended
+        if kind == "answer" and state in (DeliveryState.FAILED, DeliveryState.UNCERTAIN):
+            raise_alerts(connection, alerts, turn_id)
+        return True
 
     def _put_back(self, connection: sqlite3.Connection, delivery_id: str, claim: str, decision: RetryIn) -> bool:
         row = self._row(

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from insika.choices import Guarantee
+from outbox.message import DeliveryState
 
 # --- what an attempt came to ------------------------------------------------------------------------------------------
 
@@ -80,6 +81,19 @@ class Uncertain:
 
 
 Decision = Delivered | RetryIn | Failed | Uncertain
+
+
+def state_after(decision: Decision) -> DeliveryState:
+    """Where a delivery stands once this is written."""
+    match decision:
+        case Delivered():
+            return DeliveryState.DELIVERED
+        case RetryIn():
+            return DeliveryState.PENDING
+        case Failed():
+            return DeliveryState.FAILED
+        case Uncertain():
+            return DeliveryState.UNCERTAIN
 
 
 class Waits(Protocol):

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from insika.storage.operations import NewAlert
 from outbox.message import ClaimedDelivery, DeliveryRow, DeliveryState
 from outbox.states import Decision
 
@@ -41,20 +42,37 @@ class NotResent:
     not_before: datetime | None = None
 
 
+class AlertsOf(Protocol):
+    def __call__(self, delivery: DeliveryRow, decision: Decision, /) -> Sequence[NewAlert]:
+        """What is to be raised if this delivery, which is still being sent, ends so."""
+        ...
+
+
+def no_alerts(delivery: DeliveryRow, decision: Decision, /) -> Sequence[NewAlert]:
+    """Nobody wants to be told."""
+    return ()
+
+
 class OutboxStore(Protocol):
     async def claim(self, grace_s: float) -> ClaimedDelivery | None:
         """The oldest delivery that is due and not held by its lane. The claim runs for its timeout plus `grace_s`
         seconds, which must cover the connection and the settling."""
         ...
 
-    async def settle(self, delivery_id: str, claim: str, decision: Decision) -> bool:
+    async def settle(
+        self, delivery_id: str, claim: str, decision: Decision, *, alerts: Sequence[NewAlert] = ()
+    ) -> bool:
         """Write how the attempt ended. False when the claim is no longer this one or no longer open: then nothing was
-        written, except that a late Delivered of the current claim turns uncertain into delivered."""
+        written, except that a late Delivered of the current claim turns uncertain into delivered.
+
+        `alerts` are raised with it where it fails or becomes uncertain by this, and is an answer: an alert that could
+        not be delivered raises none."""
         ...
 
-    async def sweep_expired(self) -> Sequence[DeliveryRow]:
+    async def sweep_expired(self, alerts: AlertsOf = no_alerts) -> Sequence[DeliveryRow]:
         """End the claims that ran out: uncertain, or pending again with at_least_once. Answers the rows as they are
-        now; two sweeps at once never answer the same row."""
+        now; two sweeps at once never answer the same row. `alerts` is asked about each before it is written, and what
+        it says is raised as `settle` does."""
         ...
 
     async def resend(self, delivery_id: str, *, force: bool = False) -> Resent | NotResent:

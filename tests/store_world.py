@@ -53,7 +53,7 @@ Peek = Callable[[str], Awaitable[Rows]]
 
 TABLES = (
     *("sessions", "job_ids", "mailbox", "turns", "messages", "tool_calls", "model_calls", "approvals", "outbox"),
-    *("profiles", "settings", "applied_revisions", "rejected_jobs"),
+    *("profiles", "settings", "applied_revisions", "rejected_jobs", "spend_days", "alerts"),
 )
 LEASE_S = 15.0
 KEY = "shop|web|bob"
@@ -187,7 +187,7 @@ class Owner:
         started = await self.store.start(self.fence, self.seen, self.opening(**values))
         if started is not None:
             await self.look()
-        return started
+        return None if started is None else started.log_seq
 
     async def append(self, *call_ids: str, step: int = 1, side_effect: bool = True) -> int | None:
         calls = tuple(ToolCall(call_id, "look_up", {"n": 1}) for call_id in call_ids)

@@ -36,8 +36,21 @@ def _call(call: ToolCall) -> Mapping[str, Any]:
 
 
 def verbatim_json(verbatim: Verbatim) -> str | None:
-    """None when there is nothing to keep."""
-    return _encode({"model": verbatim.model, "parts": verbatim.parts}) if verbatim else None
+    """None when there is nothing to keep. Half a surrogate pair, which UTF-8 has no form for, is written as an escape,
+    so that whatever a provider said comes back as it was."""
+    if not verbatim:
+        return None
+    kept = {"model": verbatim.model, "parts": verbatim.parts}
+    text = _encode(kept)
+    return text if _is_utf8(text) else json.dumps(kept, separators=(",", ":"), default=_plain)
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def read_verbatim(text: str | None) -> Verbatim:

@@ -358,6 +358,11 @@ class Release:
     due_at: datetime = DUE_NOW
 
 
+def answering(call: ModelCallKey | None) -> str | None:
+    """The model that is to answer a turn with this call. None: it is asked for something else, or there is none."""
+    return call.model if call is not None and call.purpose == "answer" else None
+
+
 def utc_midnights(*starts: datetime) -> None:
     """Raises ValueError unless each of them is the first moment of a day in UTC, as windows of spend begin."""
     for start in starts:

@@ -144,7 +144,7 @@ async def test_giving_up_a_queued_turn_that_still_merges_demands_that_nothing_ca
     await world.say("two", mode="collect")
     before = await world.everything()
     lost = FailQueued(said.turn_id or "", (1,), "shop", "web", "bob", "customer", ERROR, merging=True)
-    assert await world.store.fail_queued(owner.fence, owner.seen, lost) is False
+    assert await world.store.fail_queued(owner.fence, owner.seen, lost) is None
     assert await world.everything() == before
 
 
@@ -173,7 +173,7 @@ async def test_a_turn_that_has_ended_or_is_another_session_s_is_not_given_up(wor
     before = await world.everything()
     for turn_id in (said.turn_id or "", other.turn_id or ""):
         lost = FailQueued(turn_id, (2,), "shop", "web", "bob", "customer", ERROR)
-        assert await world.store.fail_queued(owner.fence, owner.seen, lost) is False
+        assert await world.store.fail_queued(owner.fence, owner.seen, lost) is None
         withdrawn = SettleMail((2,), "withdrawn", turn_id, TurnState.CANCELLED)
         assert await world.store.settle_mail(owner.fence, owner.seen, withdrawn) is False
     assert await world.everything() == before

@@ -294,7 +294,7 @@ async def test_nothing_starts_while_another_turn_runs(world: World) -> None:
     await owner.look()
     before = await world.everything()
     assert await owner.start() is None
-    assert await fail_queued(owner, owner.fence, owner.seen) is False
+    assert await fail_queued(owner, owner.fence, owner.seen) is None
     assert await world.everything() == before
 
 

@@ -21,6 +21,7 @@ from tests.outbox_world import OutboxWorld
 from tests.store_world import ESTIMATE, LEASE_S, World
 
 LATE_S = 60.0
+MIGRATIONS = ("0001_initial", "0002_control", "0003_models_and_limits")
 
 Look = Callable[[ManualClock], Inspection]
 
@@ -242,7 +243,7 @@ def test_a_database_that_is_empty_or_of_other_code_is_told_without_its_contents(
     def found() -> Inspection:
         return postgres.inspect(fresh_postgres_url, ManualClock().now, late_s=LATE_S, answer_s=5)
 
-    assert (found().pending, found().mismatch, found().contents) == (("0001_initial", "0002_control"), "", None)
+    assert (found().pending, found().mismatch, found().contents) == (MIGRATIONS, "", None)
     migrate_postgres(fresh_postgres_url)
     assert found().contents is not None
     with psycopg.connect(fresh_postgres_url, autocommit=True) as connection:
@@ -264,7 +265,7 @@ def test_a_file_that_is_not_there_is_told_and_not_made(tmp_path: Path) -> None:
     path, clock = tmp_path / "insika.db", ManualClock()
     found = sqlite.inspect(path, clock.now, late_s=LATE_S, answer_s=5)
     assert isinstance(found.place, FileFacts)
-    assert (found.place.exists, found.place.writable, found.pending) == (False, True, ("0001_initial", "0002_control"))
+    assert (found.place.exists, found.place.writable, found.pending) == (False, True, MIGRATIONS)
     assert not path.exists()
     migrate(path, clock.now)
     found = sqlite.inspect(path, clock.now, late_s=LATE_S, answer_s=5)

@@ -7,14 +7,12 @@ demand only the lease.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-
 from insika.messages import NO_USAGE, Usage
 from insika.storage.json_text import to_json
-from insika.storage.operations import CommitTurn, EndTurn, FailQueued, Fence, NewDelivery, Seen, SettleMail
+from insika.storage.operations import CommitTurn, EndTurn, FailQueued, Fence, FinishAtOnce, Seen, SettleMail
 from insika.storage.postgres.fenced import (
     Values,
+    begun,
     fenced,
     model_call,
     numbers,
@@ -22,8 +20,9 @@ from insika.storage.postgres.fenced import (
     spent,
     written,
 )
+from insika.storage.postgres.outgoing import alert_rows, deliveries
 from insika.storage.postgres.pool import Pool
-from insika.storage.rows import Committed
+from insika.storage.rows import Begun, Committed
 
 
 async def commit(pool: Pool, fence: Fence, seen: Seen, turn: CommitTurn) -> Committed | None:
@@ -46,7 +45,7 @@ async def commit(pool: Pool, fence: Fence, seen: Seen, turn: CommitTurn) -> Comm
         **model_call(None if call is None else call.key),
         "call_state": None if call is None else call.state,
         **spent(NO_USAGE if call is None else call.usage),
-        **_deliveries(turn.deliveries),
+        **deliveries(turn.deliveries),
     }
     if not turn.results:
         row = await written(pool, "endings/commit", values)
@@ -67,13 +66,33 @@ async def end(pool: Pool, fence: Fence, turn: EndTurn) -> bool:
         "given": results_json(turn.results),
         "control": numbers(turn.control),
         **spent(turn.estimate),
-        **_deliveries(turn.deliveries),
+        **deliveries(turn.deliveries),
     }
     return await written(pool, "endings/end", values) is not None
 
 
-async def fail_queued(pool: Pool, fence: Fence, seen: Seen, turn: FailQueued) -> bool:
+async def fail_queued(pool: Pool, fence: Fence, seen: Seen, turn: FailQueued) -> Begun | None:
+    values = {**_begins_and_ends(fence, seen, turn), "error": to_json(turn.error)}
+    return begun(await written(pool, "endings/fail_queued", values))
+
+
+async def finish_at_once(pool: Pool, fence: Fence, seen: Seen, turn: FinishAtOnce) -> Begun | None:
     values = {
+        **_begins_and_ends(fence, seen, turn),
+        "refused": numbers(turn.refused),
+        "profile_revision": turn.profile_revision,
+        "limits": to_json(turn.limits),
+        "timing": to_json(turn.timing),
+        "outcome": turn.outcome,
+        "answer": turn.answer,
+        "answers": 1 if turn.answer else 0,
+        **deliveries(turn.deliveries),
+    }
+    return begun(await written(pool, "endings/finish_at_once", values))
+
+
+def _begins_and_ends(fence: Fence, seen: Seen, turn: FailQueued | FinishAtOnce) -> Values:
+    return {
         **fenced(fence, turn.turn_id),
         "mail": seen.mail,
         "urgent": seen.urgent,
@@ -83,9 +102,9 @@ async def fail_queued(pool: Pool, fence: Fence, seen: Seen, turn: FailQueued) ->
         "channel": turn.channel,
         "recipient": turn.recipient,
         "origin": turn.origin,
-        "error": to_json(turn.error),
+        "alerts": to_json(alert_rows(turn.alerts)),
+        **spent(turn.estimate),
     }
-    return await written(pool, "endings/fail_queued", values) is not None
 
 
 async def settle_mail(pool: Pool, fence: Fence, seen: Seen, mail: SettleMail) -> bool:
@@ -99,6 +118,7 @@ async def settle_mail(pool: Pool, fence: Fence, seen: Seen, mail: SettleMail) ->
         "state": mail.turn_state.value,
         "merging": mail.merging,
         "steerable_key": mail.steerable_key,
+        **spent(mail.estimate),
     }
     return await written(pool, "endings/settle_mail", values) is not None
 
@@ -106,25 +126,3 @@ async def settle_mail(pool: Pool, fence: Fence, seen: Seen, mail: SettleMail) ->
 async def release_for_drain(pool: Pool, fence: Fence, *, unknown_result: str, estimate: Usage) -> bool:
     values = {**fenced(fence, None), "unknown_result": unknown_result, **spent(estimate)}
     return await written(pool, "endings/release_for_drain", values) is not None
-
-
-def _deliveries(deliveries: Sequence[NewDelivery]) -> Values:
-    """In their order, which is the order of their positions. The salt makes their ids unique."""
-    rows = [
-        {
-            "salt": os.urandom(9).hex(),
-            "kind": delivery.kind,
-            "channel": delivery.channel,
-            "lane": delivery.lane,
-            "recipient": delivery.recipient,
-            "payload": delivery.payload,
-            "url": delivery.url,
-            "guarantee": delivery.guarantee,
-            "max_attempts": delivery.max_attempts,
-            "timeout_s": delivery.timeout_s,
-            "order_wait_s": delivery.order_wait_s,
-            "unique_key": delivery.unique_key,
-        }
-        for delivery in deliveries
-    ]
-    return {"deliveries": len(rows), "new_deliveries": to_json(rows)}

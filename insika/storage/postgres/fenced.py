@@ -11,10 +11,11 @@ from typing import Any
 
 from insika.messages import Usage
 from insika.storage.json_text import to_json
-from insika.storage.operations import CallResult, Fence, ModelCallKey
+from insika.storage.operations import CallResult, Fence, ModelCallKey, SettledModelCall
 from insika.storage.postgres.errors import Undone
 from insika.storage.postgres.pool import Pool, Row
 from insika.storage.postgres.queries import sql
+from insika.storage.rows import Begun
 
 Values = dict[str, Any]
 
@@ -32,15 +33,18 @@ def fenced(fence: Fence, turn_id: str | None) -> Values:
     return {"session_id": fence.session_id, "lease_id": fence.lease_id, "turn_id": turn_id}
 
 
-def model_call(key: ModelCallKey | None) -> Values:
-    if key is None:
-        return {"call_step": None, "call_attempt": None, "call_purpose": None, "call_model": None}
-    return {
-        "call_step": key.step,
-        "call_attempt": key.attempt,
-        "call_purpose": key.purpose,
-        "call_model": key.model,
-    }
+def model_call(key: ModelCallKey | None, *, prefix: str = "call") -> Values:
+    names = ("step", "attempt", "purpose", "model")
+    return {f"{prefix}_{name}": None if key is None else getattr(key, name) for name in names}
+
+
+def settled(call: SettledModelCall) -> Values:
+    return {**model_call(call.key), "call_state": call.state, **spent(call.usage)}
+
+
+def begun(row: Row | None) -> Begun | None:
+    """Of a statement that answers the log's sequence and the keys of the alerts that were new."""
+    return None if row is None else Begun(int(row[0]), frozenset(row[1] or ()))
 
 
 def spent(usage: Usage) -> Values:

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from insika.messages import Message, Role, ToolCall, Usage
+from insika.storage.json_text import read_verbatim
 from insika.storage.postgres.connection import read_time
 from insika.storage.rows import (
     ApprovalDecision,
@@ -124,7 +125,8 @@ def mail(row: Columns) -> Mail:
 
 def turn_row(row: Columns) -> TurnRow:
     (id_, session_id, position, state, outcome, attempt, agent, channel, recipient, origin, revision, limits) = row[:12]
-    (synthesized, route, timing, error, started_seq, created_at, started_at, ended_at) = row[12:]
+    (synthesized, route, timing, error, started_seq, created_at, started_at, ended_at) = row[12:20]
+    model, depth, routes = row[20:]
     return TurnRow(
         id=id_,
         session_id=session_id,
@@ -146,6 +148,9 @@ def turn_row(row: Columns) -> TurnRow:
         created_at=_time(created_at),
         started_at=_time_or_none(started_at),
         ended_at=_time_or_none(ended_at),
+        model=model,
+        depth=depth,
+        routes=tuple(routes),
     )
 
 
@@ -182,9 +187,9 @@ def approval_summary(row: Columns) -> ApprovalSummary:
 
 
 def log_entry(row: Columns) -> LogEntry:
-    seq, turn_id, epoch, step, role, content, tool_calls, tool_call_id, is_error, position = row
+    seq, turn_id, epoch, step, role, content, tool_calls, tool_call_id, is_error, position, verbatim = row
     calls = () if tool_calls is None else tuple(ToolCall(**call) for call in tool_calls)
-    message = Message(Role(role), content, calls, tool_call_id, is_error)
+    message = Message(Role(role), content, calls, tool_call_id, is_error, read_verbatim(verbatim))
     return LogEntry(seq, turn_id, epoch, step, message, position)
 
 

@@ -12,7 +12,17 @@ from typing import Any
 from insika.messages import Usage
 from insika.storage import operations as ops
 from insika.storage import rows
-from insika.storage.postgres import configuration, endings, intake, ownership, reads, turns
+from insika.storage.postgres import (
+    asking,
+    configuration,
+    endings,
+    intake,
+    outgoing,
+    ownership,
+    reads,
+    spend,
+    turns,
+)
 from insika.storage.postgres.connection import Bounds
 from insika.storage.postgres.pool import Pool
 from insika.storage.postgres.renewal import PostgresLeaseRenewal
@@ -121,8 +131,32 @@ class PostgresStore:
 
     # --- the turn
 
-    async def start(self, fence: ops.Fence, seen: ops.Seen, turn: ops.StartTurn) -> int | None:
+    async def start(self, fence: ops.Fence, seen: ops.Seen, turn: ops.StartTurn) -> rows.Begun | None:
         return await turns.start(self.database, fence, seen, turn)
+
+    async def route_turn(self, fence: ops.Fence, seen: ops.Seen, turn: ops.RouteTurn) -> bool:
+        return await asking.route_turn(self.database, fence, seen, turn)
+
+    async def redirect_turn(self, fence: ops.Fence, seen: ops.Seen, turn: ops.RedirectTurn) -> bool:
+        return await asking.redirect_turn(self.database, fence, seen, turn)
+
+    async def open_model_call(
+        self,
+        fence: ops.Fence,
+        seen: ops.Seen,
+        turn_id: str,
+        step: int,
+        *,
+        purpose: str,
+        model: str,
+        estimate: Usage,
+    ) -> ops.ModelCallKey | None:
+        return await asking.open_model_call(
+            self.database, fence, seen, turn_id, step, purpose=purpose, model=model, estimate=estimate
+        )
+
+    async def settle_model_call(self, turn_id: str, call: ops.SettledModelCall) -> bool:
+        return await asking.settle_model_call(self.database, turn_id, call)
 
     async def append(self, fence: ops.Fence, step: ops.AppendStep) -> int | None:
         return await turns.append(self.database, fence, step)
@@ -169,11 +203,25 @@ class PostgresStore:
     async def end(self, fence: ops.Fence, turn: ops.EndTurn) -> bool:
         return await endings.end(self.database, fence, turn)
 
-    async def fail_queued(self, fence: ops.Fence, seen: ops.Seen, turn: ops.FailQueued) -> bool:
+    async def fail_queued(self, fence: ops.Fence, seen: ops.Seen, turn: ops.FailQueued) -> rows.Begun | None:
         return await endings.fail_queued(self.database, fence, seen, turn)
+
+    async def finish_at_once(self, fence: ops.Fence, seen: ops.Seen, turn: ops.FinishAtOnce) -> rows.Begun | None:
+        return await endings.finish_at_once(self.database, fence, seen, turn)
 
     async def settle_mail(self, fence: ops.Fence, seen: ops.Seen, mail: ops.SettleMail) -> bool:
         return await endings.settle_mail(self.database, fence, seen, mail)
+
+    # --- what was spent, and what is told of
+
+    async def spend(self, tenant: str, agent: str, day_start: datetime, month_start: datetime) -> rows.Spend:
+        return await spend.spend(self.database, tenant, agent, day_start, month_start)
+
+    async def roll_up_spend(self, until: datetime, *, limit: int = 5_000) -> int:
+        return await spend.roll_up(self.database, until, limit)
+
+    async def raise_alerts(self, alerts: Sequence[ops.NewAlert]) -> frozenset[str]:
+        return await outgoing.raise_alerts(self.database, alerts)
 
     # --- configuration
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from insika.messages import Usage
-from insika.storage.json_text import to_json, tool_calls_json
+from insika.storage.json_text import to_json, tool_calls_json, verbatim_json
 from insika.storage.operations import (
     AppendStep,
     AskApproval,
@@ -18,13 +18,15 @@ from insika.storage.operations import (
     ModelCallKey,
     Seen,
     StartTurn,
+    answering,
 )
-from insika.storage.postgres.fenced import fenced, model_call, numbers, results_json, spent, written
+from insika.storage.postgres.fenced import begun, fenced, model_call, numbers, results_json, settled, spent, written
+from insika.storage.postgres.outgoing import alert_rows
 from insika.storage.postgres.pool import Pool
-from insika.storage.rows import CallStart
+from insika.storage.rows import Begun, CallStart
 
 
-async def start(pool: Pool, fence: Fence, seen: Seen, turn: StartTurn) -> int | None:
+async def start(pool: Pool, fence: Fence, seen: Seen, turn: StartTurn) -> Begun | None:
     values = {
         **fenced(fence, turn.turn_id),
         "mail": seen.mail,
@@ -40,10 +42,11 @@ async def start(pool: Pool, fence: Fence, seen: Seen, turn: StartTurn) -> int | 
         "origin": turn.origin,
         "profile_revision": turn.profile_revision,
         "limits": to_json(turn.limits),
+        "model": answering(turn.model_call),
+        "alerts": to_json(alert_rows(turn.alerts)),
         **model_call(turn.model_call),
     }
-    row = await written(pool, "turns/start", values)
-    return None if row is None else int(row[0])
+    return begun(await written(pool, "turns/start", values))
 
 
 async def append(pool: Pool, fence: Fence, step: AppendStep) -> int | None:
@@ -65,9 +68,8 @@ async def append(pool: Pool, fence: Fence, step: AppendStep) -> int | None:
         "content": step.message.content,
         "tool_calls": tool_calls_json(said) if said else None,
         "batch_open": len(said),
-        **model_call(step.model_call.key),
-        "call_state": step.model_call.state,
-        **spent(step.model_call.usage),
+        "verbatim": verbatim_json(step.message.verbatim),
+        **settled(step.model_call),
     }
     row = await written(pool, "turns/append", values)
     return None if row is None else int(row[0])

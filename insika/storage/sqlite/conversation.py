@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from insika.messages import Message, Role
-from insika.storage.json_text import tool_calls_json
+from insika.storage.json_text import tool_calls_json, verbatim_json
 from insika.storage.operations import CallResult
 from insika.storage.rows import ApprovalDecision
 from insika.storage.sqlite.queries import sql
@@ -29,12 +29,13 @@ class Tail:
 
     def user(self, step: int, content: str, position: int | None = None) -> None:
         """`position` is the mailbox row whose text it is; None for the engine's own words."""
-        self._write(step, (Role.USER.value, content, None, None, 0, 0), position)
+        self._write(step, (Role.USER.value, content, None, None, 0, 0, None), position)
 
     def assistant(self, step: int, message: Message) -> None:
         calls = message.tool_calls
         calls_json = tool_calls_json(calls) if calls else None
-        self._write(step, (Role.ASSISTANT.value, message.content, calls_json, None, 0, len(calls)))
+        verbatim = verbatim_json(message.verbatim)
+        self._write(step, (Role.ASSISTANT.value, message.content, calls_json, None, 0, len(calls), verbatim))
 
     def close_batch(self, step: int, results: Sequence[CallResult], *, unused: ApprovalDecision | None = None) -> None:
         """Record what is still missing from `results`, then write all results of the batch of `step`. `unused`: what
@@ -52,12 +53,15 @@ class Tail:
                     raise ValueError(f"call {call_id} of step {step} is open and no result was given for it")
                 content, failed = late.content, late.is_error
             left -= 1
-            self._write(step, (Role.TOOL.value, content, None, call_id, int(failed), left))
+            self._write(step, (Role.TOOL.value, content, None, call_id, int(failed), left, None))
 
     def _write(
-        self, step: int, said: tuple[str, str, str | None, str | None, int, int], position: int | None = None
+        self,
+        step: int,
+        said: tuple[str, str, str | None, str | None, int, int, str | None],
+        position: int | None = None,
     ) -> None:
-        """`said`: role, content, tool_calls, tool_call_id, is_error, batch_open."""
+        """`said`: role, content, tool_calls, tool_call_id, is_error, batch_open, verbatim."""
         where = (self._session_id, self.seq, self._turn_id, self._epoch, step)
         self._connection.execute(sql("turns/insert_message"), (*where, *said, position))
         self.seq += 1

@@ -7,17 +7,17 @@ demand only the lease.
 
 from __future__ import annotations
 
-import os
 import sqlite3
-from collections.abc import Sequence
+from typing import Any
 
 from insika.messages import NO_USAGE, assistant
 from insika.storage.json_text import to_json
-from insika.storage.operations import CommitTurn, EndTurn, FailQueued, Fence, NewDelivery, Seen, SettleMail
-from insika.storage.rows import ApprovalDecision, Committed, Ended
+from insika.storage.operations import CommitTurn, EndTurn, FailQueued, Fence, FinishAtOnce, Seen, SettleMail
+from insika.storage.rows import ApprovalDecision, Begun, Committed, Ended
 from insika.storage.sqlite import mailbox, model_calls
 from insika.storage.sqlite.conversation import Tail, last_batch
 from insika.storage.sqlite.group import Undo
+from insika.storage.sqlite.outgoing import deliver, raise_alerts
 from insika.storage.sqlite.queries import sql
 from insika.storage.sqlite.times import to_micros
 
@@ -51,10 +51,11 @@ def commit(connection: sqlite3.Connection, fence: Fence, seen: Seen, turn: Commi
         "outcome": turn.outcome,
         "synthesized": int(turn.synthesized),
         "route": turn.route,
+        "model": None if turn.model_call is None else turn.model_call.key.model,
         "timing": to_json(turn.timing),
     }
     connection.execute(sql("endings/complete_turn"), ended)
-    _deliver(connection, fence.session_id, turn.turn_id, turn.deliveries, lane_seq)
+    deliver(connection, fence.session_id, turn.turn_id, turn.deliveries, lane_seq)
     if turn.release_due is None or not idle:
         return Committed(released=False)
     release = {"session_id": fence.session_id, "due_at": to_micros(turn.release_due)}
@@ -87,11 +88,62 @@ def end(connection: sqlite3.Connection, fence: Fence, turn: EndTurn) -> bool:
         "timing": to_json(turn.timing),
     }
     connection.execute(sql("endings/end_turn"), ended)
-    _deliver(connection, fence.session_id, turn.turn_id, turn.deliveries, lane_seq)
+    deliver(connection, fence.session_id, turn.turn_id, turn.deliveries, lane_seq)
     return True
 
 
-def fail_queued(connection: sqlite3.Connection, fence: Fence, seen: Seen, turn: FailQueued) -> bool:
+def fail_queued(connection: sqlite3.Connection, fence: Fence, seen: Seen, turn: FailQueued) -> Begun | None:
+    row = _begin_and_end(connection, fence, seen, turn, begins=0)
+    if row is None:
+        return None
+    log_seq, epoch, _ = row
+    first = log_seq - len(turn.positions) + 1
+    failed = {**_address(fence, turn), "error": to_json(turn.error), "started_seq": first}
+    if connection.execute(sql("endings/fail_turn"), failed).rowcount == 0:
+        raise Undo(None)
+    _take(connection, fence, turn, Tail(connection, fence.session_id, turn.turn_id, epoch, first))
+    return Begun(int(log_seq), _alert(connection, turn))
+
+
+def finish_at_once(connection: sqlite3.Connection, fence: Fence, seen: Seen, turn: FinishAtOnce) -> Begun | None:
+    answers = 1 if turn.answer else 0
+    ends = {"refused": len(turn.refused), "answers": answers, "deliveries": len(turn.deliveries)}
+    row = _begin_and_end(connection, fence, seen, turn, begins=1, **ends)
+    if row is None:
+        return None
+    log_seq, epoch, lane_seq = row
+    first = log_seq - len(turn.positions) - answers + 1
+    finished = {
+        **_address(fence, turn),
+        "outcome": turn.outcome,
+        "profile_revision": turn.profile_revision,
+        "limits": to_json(turn.limits),
+        "timing": to_json(turn.timing),
+        "started_seq": first,
+    }
+    if connection.execute(sql("endings/finish_turn"), finished).rowcount == 0:
+        raise Undo(None)
+    tail = Tail(connection, fence.session_id, turn.turn_id, epoch, first)
+    _take(connection, fence, turn, tail)
+    if turn.answer:
+        tail.assistant(1, assistant(turn.answer))
+    mailbox.end(connection, fence.session_id, turn.refused, Ended.REFUSED, None)
+    deliver(connection, fence.session_id, turn.turn_id, turn.deliveries, lane_seq)
+    return Begun(int(log_seq), _alert(connection, turn))
+
+
+def _begin_and_end(
+    connection: sqlite3.Connection,
+    fence: Fence,
+    seen: Seen,
+    turn: FailQueued | FinishAtOnce,
+    *,
+    begins: int,
+    refused: int = 0,
+    answers: int = 0,
+    deliveries: int = 0,
+) -> tuple[int, int, int] | None:
+    """The fence of a turn that begins and ends at once: its log sequence, epoch and last position in a lane."""
     values = {
         "session_id": fence.session_id,
         "lease_id": fence.lease_id,
@@ -99,18 +151,21 @@ def fail_queued(connection: sqlite3.Connection, fence: Fence, seen: Seen, turn: 
         "urgent": seen.urgent,
         "turn_id": turn.turn_id,
         "steerable_key": None,
-        "merging": turn.merging,
+        "merging": int(turn.merging),
         "taken": len(turn.positions),
-        "refused": 0,
+        "refused": refused,
         "load_from": None,
-        "started": False,
+        "answers": answers,
+        "deliveries": deliveries,
+        "runs": 0,
+        "begins": begins,
     }
-    row = connection.execute(sql("turns/fence_start"), values).fetchone()
-    if row is None:
-        return False
-    log_seq, epoch = row
-    first = log_seq - len(turn.positions) + 1
-    failed = {
+    row: tuple[int, int, int] | None = connection.execute(sql("turns/fence_start"), values).fetchone()
+    return row
+
+
+def _address(fence: Fence, turn: FailQueued | FinishAtOnce) -> dict[str, Any]:
+    return {
         "turn_id": turn.turn_id,
         "session_id": fence.session_id,
         "position": turn.positions[0],
@@ -118,16 +173,18 @@ def fail_queued(connection: sqlite3.Connection, fence: Fence, seen: Seen, turn: 
         "channel": turn.channel,
         "recipient": turn.recipient,
         "origin": turn.origin,
-        "error": to_json(turn.error),
-        "started_seq": first,
     }
-    if connection.execute(sql("endings/fail_turn"), failed).rowcount == 0:
-        raise Undo(False)
-    tail = Tail(connection, fence.session_id, turn.turn_id, epoch, first)
-    texts = mailbox.take(connection, fence.session_id, turn.positions, turn.turn_id, False)
+
+
+def _take(connection: sqlite3.Connection, fence: Fence, turn: FailQueued | FinishAtOnce, tail: Tail) -> None:
+    texts = mailbox.take(connection, fence.session_id, turn.positions, turn.turn_id, None)
     for position, text in zip(turn.positions, texts, strict=True):
         tail.user(0, text, position)
-    return True
+
+
+def _alert(connection: sqlite3.Connection, turn: FailQueued | FinishAtOnce) -> frozenset[str]:
+    model_calls.estimate_open(connection, turn.turn_id, turn.estimate)
+    return raise_alerts(connection, turn.alerts, turn.turn_id)
 
 
 def settle_mail(connection: sqlite3.Connection, fence: Fence, seen: Seen, mail: SettleMail) -> bool:
@@ -147,18 +204,8 @@ def settle_mail(connection: sqlite3.Connection, fence: Fence, seen: Seen, mail: 
     mailbox.end(connection, fence.session_id, mail.positions, Ended(mail.how), False)
     mailbox.end(connection, fence.session_id, mail.control, Ended.CONTROL, False)
     if mail.turn_id is not None:
+        model_calls.estimate_open(connection, mail.turn_id, mail.estimate)
         ended = {"turn_id": mail.turn_id, "session_id": fence.session_id, "state": mail.turn_state}
         if connection.execute(sql("endings/end_queued_turn"), ended).rowcount == 0:
             raise Undo(False)
     return True
-
-
-def _deliver(
-    connection: sqlite3.Connection, session_id: int, turn_id: str, deliveries: Sequence[NewDelivery], lane_seq: int
-) -> None:
-    """Write the outbox rows; `lane_seq` is the position of the last of them."""
-    for lane_pos, delivery in enumerate(deliveries, start=lane_seq - len(deliveries) + 1):
-        cause = (os.urandom(9).hex(), session_id, turn_id, delivery.kind, delivery.channel, delivery.lane, lane_pos)
-        sent = (delivery.recipient, to_json(delivery.payload), delivery.url, delivery.guarantee)
-        bounds = (delivery.max_attempts, delivery.timeout_s, delivery.order_wait_s, delivery.unique_key)
-        connection.execute(sql("endings/insert_delivery"), (*cause, *sent, *bounds))

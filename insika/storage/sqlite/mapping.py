@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from insika.messages import Message, Role, ToolCall, Usage
+from insika.storage.json_text import read_verbatim
 from insika.storage.rows import (
     ApprovalDecision,
     ApprovalRow,
@@ -100,7 +101,8 @@ def mail(row: Row) -> Mail:
 
 def turn_row(row: Row) -> TurnRow:
     (id_, session_id, position, state, outcome, attempt, agent, channel, recipient, origin, revision, limits) = row[:12]
-    (synthesized, route, timing, error, started_seq, created_at, started_at, ended_at) = row[12:]
+    (synthesized, route, timing, error, started_seq, created_at, started_at, ended_at) = row[12:20]
+    model, depth, routes = row[20:]
     return TurnRow(
         id=id_,
         session_id=session_id,
@@ -122,6 +124,9 @@ def turn_row(row: Row) -> TurnRow:
         created_at=from_micros(created_at),
         started_at=from_micros_or_none(started_at),
         ended_at=from_micros_or_none(ended_at),
+        model=model,
+        depth=depth,
+        routes=tuple(json.loads(routes)),
     )
 
 
@@ -169,9 +174,9 @@ def approval_summary(row: Row) -> ApprovalSummary:
 
 
 def log_entry(row: Row) -> LogEntry:
-    seq, turn_id, epoch, step, role, content, tool_calls, tool_call_id, is_error, position = row
+    seq, turn_id, epoch, step, role, content, tool_calls, tool_call_id, is_error, position, verbatim = row
     calls = () if tool_calls is None else tuple(ToolCall(**call) for call in json.loads(tool_calls))
-    message = Message(Role(role), content, calls, tool_call_id, bool(is_error))
+    message = Message(Role(role), content, calls, tool_call_id, bool(is_error), read_verbatim(verbatim))
     return LogEntry(seq, turn_id, epoch, step, message, position)
 
 

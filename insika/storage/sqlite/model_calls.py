@@ -25,6 +25,18 @@ def settle(connection: sqlite3.Connection, turn_id: str, call: SettledModelCall)
     connection.execute(sql("turns/settle_model_call"), values)
 
 
+def settle_late(connection: sqlite3.Connection, turn_id: str, call: SettledModelCall) -> bool:
+    """As measured where that is news, as estimated only where it is open."""
+    key = call.key
+    values = (call.state, *_parts(call.usage), turn_id, key.step, key.attempt, key.purpose)
+    return connection.execute(sql("turns/settle_late"), values).rowcount == 1
+
+
+def estimate_attempts(connection: sqlite3.Connection, turn_id: str, step: int, purpose: str, estimate: Usage) -> None:
+    """As `estimate_open`, of one step and purpose."""
+    connection.execute(sql("turns/estimate_open_attempts"), (*_parts(estimate), turn_id, step, purpose))
+
+
 def estimate_open(connection: sqlite3.Connection, turn_id: str, estimate: Usage) -> None:
     """Settle as estimated what nobody will measure any more."""
     connection.execute(sql("turns/estimate_open_model_calls"), (*_parts(estimate), turn_id))

@@ -52,7 +52,7 @@ def load(connection: sqlite3.Connection, fence: Fence, log_after: int) -> Loaded
         return None
     session = mapping.session_row(row)
     turn = None if session.turn_id is None else reads.turn(connection, session.turn_id)
-    after = {"session_id": session.id, "after": max(log_after, session.load_from - 1)}
+    after = {"session_id": session.id, "after": max(log_after, session.load_from - 1), "turn_id": session.turn_id}
     return Loaded(
         session=session,
         now=from_micros(row[21]),

@@ -35,7 +35,7 @@ def session_by_id(connection: sqlite3.Connection, session_id: int) -> SessionRow
 
 
 def messages(connection: sqlite3.Connection, session_id: int, after: int) -> tuple[LogEntry, ...]:
-    rows = connection.execute(sql("ownership/load_log"), {"session_id": session_id, "after": after})
+    rows = connection.execute(sql("reads/messages"), {"session_id": session_id, "after": after})
     return tuple(map(mapping.log_entry, rows))
 
 

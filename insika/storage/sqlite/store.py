@@ -14,7 +14,18 @@ from typing import Any
 from insika.messages import Usage
 from insika.storage import operations as ops
 from insika.storage import rows
-from insika.storage.sqlite import configuration, control, endings, intake, ownership, reads, turns
+from insika.storage.sqlite import (
+    asking,
+    configuration,
+    control,
+    endings,
+    intake,
+    outgoing,
+    ownership,
+    reads,
+    spend,
+    turns,
+)
 from insika.storage.sqlite.connection import Now
 from insika.storage.sqlite.database import Database
 from insika.storage.sqlite.renewal import SqliteLeaseRenewal
@@ -126,8 +137,34 @@ class SqliteStore:
 
     # --- the turn
 
-    async def start(self, fence: ops.Fence, seen: ops.Seen, turn: ops.StartTurn) -> int | None:
+    async def start(self, fence: ops.Fence, seen: ops.Seen, turn: ops.StartTurn) -> rows.Begun | None:
         return await self.database.write(lambda connection: turns.start(connection, fence, seen, turn))
+
+    async def route_turn(self, fence: ops.Fence, seen: ops.Seen, turn: ops.RouteTurn) -> bool:
+        return await self.database.write(lambda connection: asking.route_turn(connection, fence, seen, turn))
+
+    async def redirect_turn(self, fence: ops.Fence, seen: ops.Seen, turn: ops.RedirectTurn) -> bool:
+        return await self.database.write(lambda connection: asking.redirect_turn(connection, fence, seen, turn))
+
+    async def open_model_call(
+        self,
+        fence: ops.Fence,
+        seen: ops.Seen,
+        turn_id: str,
+        step: int,
+        *,
+        purpose: str,
+        model: str,
+        estimate: Usage,
+    ) -> ops.ModelCallKey | None:
+        return await self.database.write(
+            lambda connection: asking.open_model_call(
+                connection, fence, seen, turn_id, step, purpose=purpose, model=model, estimate=estimate
+            )
+        )
+
+    async def settle_model_call(self, turn_id: str, call: ops.SettledModelCall) -> bool:
+        return await self.database.write(lambda connection: asking.settle_model_call(connection, turn_id, call))
 
     async def append(self, fence: ops.Fence, step: ops.AppendStep) -> int | None:
         return await self.database.write(lambda connection: turns.append(connection, fence, step))
@@ -178,11 +215,27 @@ class SqliteStore:
     async def end(self, fence: ops.Fence, turn: ops.EndTurn) -> bool:
         return await self.database.write(lambda connection: endings.end(connection, fence, turn))
 
-    async def fail_queued(self, fence: ops.Fence, seen: ops.Seen, turn: ops.FailQueued) -> bool:
+    async def fail_queued(self, fence: ops.Fence, seen: ops.Seen, turn: ops.FailQueued) -> rows.Begun | None:
         return await self.database.write(lambda connection: endings.fail_queued(connection, fence, seen, turn))
+
+    async def finish_at_once(self, fence: ops.Fence, seen: ops.Seen, turn: ops.FinishAtOnce) -> rows.Begun | None:
+        return await self.database.write(lambda connection: endings.finish_at_once(connection, fence, seen, turn))
 
     async def settle_mail(self, fence: ops.Fence, seen: ops.Seen, mail: ops.SettleMail) -> bool:
         return await self.database.write(lambda connection: endings.settle_mail(connection, fence, seen, mail))
+
+    # --- what was spent, and what is told of
+
+    async def spend(self, tenant: str, agent: str, day_start: datetime, month_start: datetime) -> rows.Spend:
+        return await self.database.read(
+            lambda connection: spend.spend(connection, tenant, agent, day_start, month_start)
+        )
+
+    async def roll_up_spend(self, until: datetime, *, limit: int = 5_000) -> int:
+        return await self.database.write(lambda connection: spend.roll_up(connection, until, limit))
+
+    async def raise_alerts(self, alerts: Sequence[ops.NewAlert]) -> frozenset[str]:
+        return await self.database.write(lambda connection: outgoing.raise_alerts(connection, alerts, None))
 
     # --- configuration
 

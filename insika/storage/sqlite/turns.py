@@ -20,16 +20,18 @@ from insika.storage.operations import (
     ModelCallKey,
     Seen,
     StartTurn,
+    answering,
 )
 from insika.storage.port import StoreRefused
-from insika.storage.rows import CallStart, Ended
+from insika.storage.rows import Begun, CallStart, Ended
 from insika.storage.sqlite import mailbox, model_calls
 from insika.storage.sqlite.conversation import Tail, record
 from insika.storage.sqlite.group import Undo
+from insika.storage.sqlite.outgoing import raise_alerts
 from insika.storage.sqlite.queries import sql
 
 
-def start(connection: sqlite3.Connection, fence: Fence, seen: Seen, turn: StartTurn) -> int | None:
+def start(connection: sqlite3.Connection, fence: Fence, seen: Seen, turn: StartTurn) -> Begun | None:
     values = {
         "session_id": fence.session_id,
         "lease_id": fence.lease_id,
@@ -41,16 +43,19 @@ def start(connection: sqlite3.Connection, fence: Fence, seen: Seen, turn: StartT
         "taken": len(turn.positions),
         "refused": len(turn.refused),
         "load_from": turn.load_from,
-        "started": 1,
+        "answers": 0,
+        "deliveries": 0,
+        "runs": 1,
+        "begins": 1,
     }
     row = connection.execute(sql("turns/fence_start"), values).fetchone()
     if row is None:
         return None
-    log_seq, epoch = row
+    log_seq, epoch, _ = row
     first = log_seq - len(turn.positions) + 1
     place = (turn.turn_id, fence.session_id, turn.positions[0])
     address = (turn.agent, turn.channel, turn.recipient, turn.origin)
-    begun = (*place, *address, turn.profile_revision, to_json(turn.limits), first)
+    begun = (*place, *address, turn.profile_revision, to_json(turn.limits), first, answering(turn.model_call))
     if connection.execute(sql("turns/run_turn"), begun).rowcount == 0:
         raise Undo(None)  # it has ended, or is another session's
     tail = Tail(connection, fence.session_id, turn.turn_id, epoch, first)
@@ -59,7 +64,7 @@ def start(connection: sqlite3.Connection, fence: Fence, seen: Seen, turn: StartT
         tail.user(0, text, position)
     mailbox.end(connection, fence.session_id, turn.refused, Ended.REFUSED, None)
     _open(connection, fence, turn.turn_id, turn.model_call)
-    return int(log_seq)
+    return Begun(int(log_seq), raise_alerts(connection, turn.alerts, turn.turn_id))
 
 
 def append(connection: sqlite3.Connection, fence: Fence, step: AppendStep) -> int | None:
@@ -79,13 +84,14 @@ def append(connection: sqlite3.Connection, fence: Fence, step: AppendStep) -> in
         connection.execute(insert, (step.turn_id, step.step, index, fence.session_id, *announced))
     Tail(connection, fence.session_id, step.turn_id, epoch, log_seq).assistant(step.step, step.message)
     model_calls.settle(connection, step.turn_id, step.model_call)
+    connection.execute(sql("turns/speak"), {"turn_id": step.turn_id, "model": step.model_call.key.model})
     return int(log_seq)
 
 
 def retry_model(
     connection: sqlite3.Connection, fence: Fence, seen: Seen, turn_id: str, call: ModelCallKey, *, estimate: Usage
 ) -> bool:
-    if connection.execute(sql("turns/fence_retry"), _urgent(fence, seen, turn_id)).rowcount == 0:
+    if connection.execute(sql("turns/fence_request"), _urgent(fence, seen, turn_id)).rowcount == 0:
         return False
     model_calls.estimate_open(connection, turn_id, estimate)
     if not model_calls.open_call(connection, fence.session_id, turn_id, call):

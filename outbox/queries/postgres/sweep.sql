@@ -2,9 +2,9 @@
 -- passed over: it is the other's to tell of. Lanes are pushed as when a single attempt is settled.
 WITH clock AS MATERIALIZED (SELECT insika_now() AS now),
 found AS MATERIALIZED (
-  SELECT o.id, decided.state, decided.reason, decided.delay_s, decided.possible_duplicate
+  SELECT o.id, decided.state, decided.reason, decided.delay_s, decided.possible_duplicate, decided.alerts
   FROM json_to_recordset(%(decided)s::json) AS decided (
-    id text, claim text, state text, reason text, delay_s double precision, possible_duplicate boolean)
+    id text, claim text, state text, reason text, delay_s double precision, possible_duplicate boolean, alerts json)
   JOIN outbox AS o ON o.id = decided.id AND o.claim = decided.claim AND o.state = 'delivering'
   ORDER BY o.id
   FOR NO KEY UPDATE OF o SKIP LOCKED
@@ -19,7 +19,7 @@ swept AS (
     possible_duplicate = o.possible_duplicate OR found.possible_duplicate
   FROM found, clock
   WHERE o.id = found.id
-  RETURNING o.*
+  RETURNING o.*, found.alerts
 ),
 behind AS MATERIALIZED (
   SELECT o.id, head.due_at
@@ -34,8 +34,13 @@ behind AS MATERIALIZED (
 ),
 pushed AS (
   UPDATE outbox AS o SET due_at = behind.due_at FROM behind WHERE o.id = behind.id
+),
+raised AS MATERIALIZED (
+  SELECT key FROM swept CROSS JOIN LATERAL insika_raise(swept.alerts, swept.turn_id) AS key
+  WHERE swept.kind = 'answer' AND swept.state IN ('failed', 'uncertain') AND json_array_length(swept.alerts) > 0
 )
 SELECT id, state, channel, recipient, kind, lane, lane_pos, url, guarantee, attempts, max_attempts, resends,
-       possible_duplicate, last_error, payload, created_at, due_at, claimed_at, settled_at, claim_until
+       possible_duplicate, last_error, payload, created_at, due_at, claimed_at, settled_at, claim_until,
+       (SELECT count(*) FROM raised)
 FROM swept
 ORDER BY claim_until

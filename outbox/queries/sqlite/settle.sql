@@ -4,4 +4,4 @@ UPDATE outbox
 SET state = :state, last_error = :reason, settled_at = :now
 WHERE id = :id AND claim = :claim
   AND (state = 'delivering' OR (state = 'uncertain' AND :state = 'delivered'))
-RETURNING 1
+RETURNING kind, turn_id

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 import pytest
 
 from insika.storage.port import StoreRefused
-from insika.storage.rows import TurnState, Verdict
+from insika.storage.rows import Begun, TurnState, Verdict
 from tests.race_world import Altered, Race, naive, variants
 from tests.store_world import job
 
@@ -92,7 +92,7 @@ async def test_a_cancel_that_waited_for_a_start_is_aimed_at_the_turn_that_runs(r
         lambda held: held.store.start(owner.fence, owner.seen, opening),
         race.store().cancel(opening.turn_id, request_id="r"),
     )
-    assert started == 1
+    assert started == Begun(1)
     assert cancelled is not None
     assert (cancelled.verdict, cancelled.turn_state, cancelled.position) == (Verdict.CONTROL, TurnState.RUNNING, 2)
     session = await race.world.session()

@@ -12,7 +12,7 @@ from insika.messages import ToolCall, assistant
 from insika.storage.operations import AnnouncedCall, AppendStep, SettleMail
 from insika.storage.port import Store
 from insika.storage.postgres.queries import sql
-from insika.storage.rows import CallStart, CallState, Committed, TurnState
+from insika.storage.rows import Begun, CallStart, CallState, Committed, TurnState
 from tests.race_world import AS_IT_IS, Altered, Race, naive, variants
 from tests.store_world import ESTIMATE, LEASE_S, Owner, answer_call, done, measured
 
@@ -246,5 +246,5 @@ async def test_a_turn_that_is_being_started_is_started_once(race: Race) -> None:
         lambda held: held.store.start(owner.fence, owner.seen, owner.opening()),
         race.store().start(owner.fence, owner.seen, owner.opening()),
     )
-    assert (first, second) == (1, None)
+    assert (first, second) == (Begun(1), None)
     assert len(await race.world.store.messages(owner.fence.session_id)) == 1

@@ -9,7 +9,7 @@ import pytest
 
 from insika.clock import NEVER
 from insika.storage.operations import FailQueued, Release, SettleMail
-from insika.storage.rows import CallStart, Committed, TurnState, Verdict
+from insika.storage.rows import Begun, CallStart, Committed, TurnState, Verdict
 from tests.race_world import Altered, Race, naive, variants
 from tests.store_world import LEASE_S, done, job
 
@@ -82,7 +82,7 @@ async def test_a_start_counts_what_is_being_accepted(race: Race, statement: Alte
         race.store(statement).start(owner.fence, owner.seen, owner.opening()),
     )
     assert said.verdict is Verdict.ACCEPTED
-    assert started == 1
+    assert started == Begun(1)
     assert await race.waiting_is_counted() is not lost
 
 
@@ -130,7 +130,7 @@ async def test_a_turn_is_not_given_up_without_what_is_being_merged_into_it(
         race.store(statement).fail_queued(owner.fence, owner.seen, lost_turn),
     )
     assert said.verdict is Verdict.MERGED
-    assert failed is lost
+    assert (failed is not None) is lost
     assert await left_behind(race, said.position) is lost
 
 
@@ -156,7 +156,7 @@ async def test_nothing_merges_into_a_turn_that_is_starting(race: Race, statement
         lambda held: held.store.start(owner.fence, owner.seen, owner.opening()),
         race.store(statement).accept(job("two", mode="collect")),
     )
-    assert started == 1
+    assert started == Begun(1)
     assert (said.verdict is Verdict.MERGED) is lost
     assert await left_behind(race, said.position) is lost
 
@@ -168,7 +168,7 @@ async def test_an_interrupt_that_waits_for_a_start_cuts_that_turn(race: Race, st
         lambda held: held.store.start(owner.fence, owner.seen, owner.opening()),
         race.store(statement).accept(job("stop", mode="interrupt")),
     )
-    assert started == 1
+    assert started == Begun(1)
     assert (said.verdict is not Verdict.INTERRUPTING) is lost
 
 

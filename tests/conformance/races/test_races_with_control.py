@@ -6,7 +6,7 @@ import pytest
 
 from insika.clock import DUE_NOW, NEVER
 from insika.storage.operations import Release, SettleMail
-from insika.storage.rows import ApprovalDecision, Ended, TurnState
+from insika.storage.rows import ApprovalDecision, Begun, Ended, TurnState
 from tests.race_world import Altered, Race, naive, variants
 from tests.store_world import LEASE_S, Owner, done
 
@@ -38,7 +38,7 @@ async def test_a_withdrawal_that_waits_for_a_start_comes_too_late(race: Race, st
         lambda held: held.store.start(owner.fence, owner.seen, opening),
         race.store(statement).withdraw("s", "j", request_id="r"),
     )
-    assert started == 1
+    assert started == Begun(1)
     assert withdrawal is not None
     assert (withdrawal.control is not None) is lost
     assert (withdrawal.ended, withdrawal.consumed_by) == ((None, None) if lost else (Ended.TURN, opening.turn_id))
@@ -55,7 +55,7 @@ async def test_a_start_behind_a_withdrawal_takes_the_message_or_looks_again(race
     )
     assert withdrawal is not None
     assert withdrawal.control == 2
-    assert started == (1 if mode == "followup" else None)
+    assert started == (Begun(1) if mode == "followup" else None)
     await owner.look()
     in_time = started is None
     settled = await race.world.store.settle_mail(
@@ -228,7 +228,7 @@ async def test_a_hold_that_waits_for_a_start_is_seen_at_the_first_boundary(
         lambda held: held.store.start(owner.fence, owner.seen, owner.opening()),
         race.store(statement).set_paused("s", True),
     )
-    assert (started, held_) == (1, True)
+    assert (started, held_) == (Begun(1), True)
     seen = owner.seen
     await owner.look()
     await owner.append("a")

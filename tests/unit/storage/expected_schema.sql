@@ -6,6 +6,8 @@ CREATE INDEX approvals_open ON approvals (asked_at, id) WHERE decision IS NULL;
 
 CREATE INDEX mailbox_waiting ON mailbox (session_id, position) WHERE ended IS NULL;
 
+CREATE INDEX model_calls_to_sum_up ON model_calls (tenant, agent, started_at) WHERE rolled_up = 0;
+
 CREATE INDEX outbox_claims ON outbox (claim_until) WHERE state = 'delivering';
 
 CREATE INDEX outbox_due ON outbox (due_at) WHERE state = 'pending';
@@ -19,6 +21,11 @@ CREATE INDEX sessions_due ON sessions (due_at) WHERE due_at < 461168601842738790
 CREATE INDEX turns_of_session ON turns (session_id, position);
 
 CREATE UNIQUE INDEX turns_one_at_a_time ON turns (session_id) WHERE state IN ('running', 'waiting');
+
+CREATE TABLE alerts (
+  key       TEXT    NOT NULL PRIMARY KEY,
+  raised_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE applied_revisions (
   id       INTEGER PRIMARY KEY,
@@ -106,7 +113,7 @@ CREATE TABLE messages (
   is_error     INTEGER NOT NULL DEFAULT 0 CHECK (is_error IN (0, 1)),
   batch_open   INTEGER NOT NULL DEFAULT 0 CHECK (batch_open >= 0),
   position     INTEGER CHECK (position IS NULL OR role = 'user'),
-  at           INTEGER NOT NULL,
+  at           INTEGER NOT NULL, verbatim TEXT CHECK (verbatim IS NULL OR tool_calls IS NOT NULL),
   PRIMARY KEY (session_id, seq),
   FOREIGN KEY (turn_id, tool_call_id) REFERENCES tool_calls (turn_id, call_id),
   CHECK ((role = 'tool') = (tool_call_id IS NOT NULL)),
@@ -129,7 +136,8 @@ CREATE TABLE model_calls (
   input       INTEGER NOT NULL DEFAULT 0,
   output      INTEGER NOT NULL DEFAULT 0,
   cache_read  INTEGER NOT NULL DEFAULT 0,
-  cache_write INTEGER NOT NULL DEFAULT 0,
+  cache_write INTEGER NOT NULL DEFAULT 0, tenant TEXT NOT NULL DEFAULT '', rolled_up INTEGER NOT NULL DEFAULT 0
+  CHECK (rolled_up = 0 OR (rolled_up = 1 AND state <> 'open')),
   PRIMARY KEY (turn_id, step, attempt, purpose),
   CHECK ((state = 'open') = (settled_at IS NULL))
 ) STRICT, WITHOUT ROWID;
@@ -231,6 +239,14 @@ CREATE TABLE settings (
   data     TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE spend_days (
+  tenant TEXT    NOT NULL,
+  agent  TEXT    NOT NULL,
+  day    INTEGER NOT NULL,  -- since 1970
+  tokens INTEGER NOT NULL,
+  PRIMARY KEY (tenant, agent, day)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE tool_calls (
   turn_id      TEXT    NOT NULL REFERENCES turns (id),
   step         INTEGER NOT NULL,
@@ -275,7 +291,7 @@ CREATE TABLE turns (
   started_seq      INTEGER,
   created_at       INTEGER NOT NULL,
   started_at       INTEGER,
-  ended_at         INTEGER,
+  ended_at         INTEGER, model TEXT, depth INTEGER NOT NULL DEFAULT 0 CHECK (depth >= 0), routes TEXT NOT NULL DEFAULT '[]' CHECK (json_array_length(routes) <= depth + 1),
   CHECK ((ended_at IS NOT NULL) =
          (state = 'completed' OR state = 'failed' OR state = 'cancelled' OR state = 'refused')),
   CHECK (NOT (state = 'running' OR state = 'waiting' OR state = 'completed') OR started_at IS NOT NULL)
@@ -319,10 +335,29 @@ BEGIN
   SELECT RAISE(ABORT, 'a conversation grows at its tail, and a batch is answered before anything else is said');
 END;
 
+CREATE TRIGGER model_calls_are_added_up_once BEFORE UPDATE OF rolled_up ON model_calls WHEN OLD.rolled_up = 1
+BEGIN
+  SELECT RAISE(ABORT, 'a model call is added up once');
+END;
+
 CREATE TRIGGER model_calls_are_measured_once BEFORE UPDATE OF state ON model_calls
 WHEN OLD.state = 'measured' OR NEW.state = 'open'
 BEGIN
   SELECT RAISE(ABORT, 'what a model call cost is measured once');
+END;
+
+CREATE TRIGGER model_calls_correct_their_day AFTER UPDATE OF input, output, cache_read, cache_write ON model_calls
+WHEN OLD.rolled_up = 1
+BEGIN
+  UPDATE spend_days SET tokens = tokens
+    + NEW.input + NEW.output + NEW.cache_read + NEW.cache_write
+    - OLD.input - OLD.output - OLD.cache_read - OLD.cache_write
+  WHERE tenant = OLD.tenant AND agent = OLD.agent AND day = OLD.started_at / 86400000000;
+END;
+
+CREATE TRIGGER model_calls_count_where_they_began BEFORE UPDATE OF tenant, agent, started_at ON model_calls
+BEGIN
+  SELECT RAISE(ABORT, 'a model call counts where it began');
 END;
 
 CREATE TRIGGER outbox_counts_up BEFORE UPDATE OF attempts, resends, possible_duplicate ON outbox

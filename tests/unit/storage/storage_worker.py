@@ -73,7 +73,8 @@ class Worker:
             fresh = {"turn_id": f"steer {session.id}.{mail[0].position}", "positions": (mail[0].position,)}
             late = mail[0].verdict is Verdict.STEERED
             opening = owner.opening(**(fresh if late else {}))
-            self.wrote(owner, await self.store.start(owner.fence, owner.seen, opening))
+            begun = await self.store.start(owner.fence, owner.seen, opening)
+            self.wrote(owner, None if begun is None else begun.log_seq)
             return True
         await self.go_on(owner)
         return True

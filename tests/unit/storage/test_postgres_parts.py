@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from insika.clock import DUE_NOW, NEVER
+from insika.messages import Verbatim
 from insika.storage.port import StoreRefused, StoreUnavailable
 from insika.storage.postgres import mapping
 from insika.storage.postgres.connection import Bounds, parameters, read_time
@@ -158,8 +159,11 @@ def test_what_was_loaded_as_one_text_is_read_as_rows() -> None:
     call = [1, 0, "c", "look_up", {"b": 1, "a": 2}, True, "started", None, False, False]
     spent = ["t", 1, 1, "answer", "offline/demo", "open", 0, 0, 0, 0]
     said = [4, "t", 2, 1, "assistant", "", [{"id": "c", "name": "look_up", "arguments": {"b": 1}}], None, False, None]
+    verbatim = '{"model":"a/b","parts":[{"n":1}]}'
     asked = ["id", "t", 1, "c", "look_up", "h", at, at, "approved", "ops", "", at]
-    text = json.dumps([at, session, [mail], [*turn, None], [call], [spent], [said], [asked]])
+    text = json.dumps(
+        [at, session, [mail], [*turn, None, "a/b", 1, ["x", None]], [call], [spent], [[*said, verbatim]], [asked]]
+    )
     loaded = mapping.loaded(json.loads(text))
     now = datetime(2030, 1, 1, tzinfo=UTC)
     assert (loaded.now, loaded.session.lease_until, loaded.session.due_at) == (now, now, DUE_NOW)
@@ -169,7 +173,9 @@ def test_what_was_loaded_as_one_text_is_read_as_rows() -> None:
     assert (loaded.turn.state, loaded.turn.started_at, loaded.turn.ended_at) == (TurnState.RUNNING, now, None)
     assert (loaded.calls[0].state, list(loaded.calls[0].arguments)) == (CallState.STARTED, ["b", "a"])
     assert loaded.model_calls[0].state == "open"
+    assert (loaded.turn.model, loaded.turn.depth, loaded.turn.routes) == ("a/b", 1, ("x", None))
     assert loaded.log[0].message.tool_calls[0].arguments == {"b": 1}
+    assert loaded.log[0].message.verbatim == Verbatim("a/b", ({"n": 1},))
     (approval,) = loaded.approvals
     assert (approval.decision, approval.expires_at, approval.reason) == (ApprovalDecision.APPROVED, now, "")
 

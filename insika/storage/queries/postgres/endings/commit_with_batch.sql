@@ -79,7 +79,8 @@ voided AS (
 ),
 completed AS (
   UPDATE turns SET
-    state = 'completed', outcome = %(outcome)s, synthesized = %(synthesized)s, route = %(route)s,
+    state = 'completed', outcome = %(outcome)s, synthesized = %(synthesized)s,
+    route = coalesce(%(route)s, route), model = coalesce(%(call_model)s, model),
     timing = %(timing)s::json, ended_at = insika_now()
   FROM whole WHERE turns.id = %(turn_id)s
 ),

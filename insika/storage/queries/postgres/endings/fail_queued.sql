@@ -44,5 +44,15 @@ said AS (
   CROSS JOIN unnest(%(positions)s::bigint[]) WITH ORDINALITY AS line (position, place)
   JOIN taken ON taken.position = line.position
   ORDER BY line.place
+),
+estimated AS (
+  UPDATE model_calls AS m SET
+    state = 'estimated', input = %(input)s, output = %(output)s, cache_read = %(cache_read)s,
+    cache_write = %(cache_write)s, settled_at = insika_now()
+  FROM whole WHERE m.turn_id = %(turn_id)s AND m.state = 'open'
+),
+raised AS MATERIALIZED (
+  SELECT key FROM whole CROSS JOIN LATERAL insika_raise(%(alerts)s::json, %(turn_id)s) AS key
+  WHERE %(alerts)s::text <> '[]'
 )
-SELECT true FROM whole
+SELECT log_seq, (SELECT array_agg(key) FROM raised) FROM whole

@@ -23,6 +23,12 @@ turn AS (
   FROM fence
   WHERE turns.id = %(turn_id)s AND turns.session_id = fence.id AND turns.state = 'queued'
   RETURNING turns.id
+),
+estimated AS (
+  UPDATE model_calls AS m SET
+    state = 'estimated', input = %(input)s, output = %(output)s, cache_read = %(cache_read)s,
+    cache_write = %(cache_write)s, settled_at = insika_now()
+  FROM turn WHERE m.turn_id = turn.id AND m.state = 'open'
 )
 SELECT true FROM fence
 WHERE CASE

@@ -1,5 +1,5 @@
 -- All that an owner goes on from, in one snapshot, as one JSON text. Each list holds a table's columns in the order in
--- which the readers of `reads` select them.
+-- which the readers of `reads` select them. What a provider wants back verbatim is sent again only while its turn runs.
 SELECT json_build_array(
   insika_now(),
   json_build_array(
@@ -14,7 +14,7 @@ SELECT json_build_array(
   (SELECT json_build_array(
      t.id, t.session_id, t.position, t.state, t.outcome, t.attempt, t.agent, t.channel, t.recipient, t.origin,
      t.profile_revision, t.limits, t.synthesized, t.route, t.timing, t.error, t.started_seq, t.created_at, t.started_at,
-     t.ended_at)
+     t.ended_at, t.model, t.depth, t.routes)
    FROM turns AS t WHERE t.id = s.turn_id),
   (SELECT json_agg(json_build_array(
      c.step, c.idx, c.call_id, c.name, c.arguments, c.side_effect, c.state, c.result, c.is_error, c.halts)
@@ -25,7 +25,8 @@ SELECT json_build_array(
      ORDER BY c.step, c.attempt, c.purpose)
    FROM model_calls AS c WHERE c.turn_id = s.turn_id),
   (SELECT json_agg(json_build_array(
-     l.seq, l.turn_id, l.epoch, l.step, l.role, l.content, l.tool_calls, l.tool_call_id, l.is_error, l.position)
+     l.seq, l.turn_id, l.epoch, l.step, l.role, l.content, l.tool_calls, l.tool_call_id, l.is_error, l.position,
+     CASE WHEN l.turn_id = s.turn_id THEN l.verbatim END)
      ORDER BY l.seq)
    FROM messages AS l WHERE l.session_id = s.id AND l.seq > greatest(%(log_after)s, s.load_from - 1)),
   (SELECT json_agg(json_build_array(

@@ -19,9 +19,13 @@ settled AS (
   FROM fence
   WHERE m.turn_id = %(turn_id)s AND m.step = %(call_step)s AND m.attempt = %(call_attempt)s
     AND m.purpose = %(call_purpose)s AND m.state <> 'measured'
+),
+speaks AS (
+  UPDATE turns SET model = %(call_model)s
+  FROM fence WHERE turns.id = %(turn_id)s AND turns.model IS DISTINCT FROM %(call_model)s
 )
-INSERT INTO messages (session_id, seq, turn_id, epoch, step, role, content, tool_calls, batch_open, at)
+INSERT INTO messages (session_id, seq, turn_id, epoch, step, role, content, tool_calls, batch_open, verbatim, at)
 SELECT id, log_seq, %(turn_id)s, epoch, %(step)s, 'assistant', %(content)s, %(tool_calls)s::json, %(batch_open)s,
-       insika_now()
+       %(verbatim)s, insika_now()
 FROM fence
 RETURNING seq

@@ -9,7 +9,7 @@ WITH fence AS (
   WHERE id = %(session_id)s AND lease_id = %(lease_id)s AND turn_id = %(turn_id)s AND open_calls = %(results)s
     AND urgent_seq <= %(urgent)s AND (NOT %(nothing_unseen)s OR mail_seq = %(mail)s)
     AND waiting >= cardinality(%(absorbed)s::bigint[]) + cardinality(%(refused)s::bigint[])
-  RETURNING id, log_seq, epoch
+  RETURNING id, tenant, log_seq, epoch
 ),
 batch AS MATERIALIZED (
   SELECT c.idx, c.call_id, c.result IS NULL AS open, given.state, given.halts, given.approval,
@@ -46,7 +46,7 @@ ended AS (
   RETURNING m.position
 ),
 whole AS MATERIALIZED (
-  SELECT id, log_seq, epoch FROM fence
+  SELECT * FROM fence
   WHERE CASE
     WHEN EXISTS (SELECT FROM batch WHERE content IS NULL)
     THEN insika_undo('IN002', (
@@ -59,9 +59,9 @@ whole AS MATERIALIZED (
     THEN true ELSE insika_undo('IN001', 'a message or a call was not there to be ended') END
 ),
 asked AS (
-  INSERT INTO model_calls (turn_id, step, attempt, purpose, session_id, agent, model, state, started_at)
-  SELECT %(turn_id)s, %(call_step)s, %(call_attempt)s, %(call_purpose)s, whole.id, turns.agent, %(call_model)s,
-         'open', insika_now()
+  INSERT INTO model_calls (turn_id, step, attempt, purpose, session_id, tenant, agent, model, state, started_at)
+  SELECT %(turn_id)s, %(call_step)s, %(call_attempt)s, %(call_purpose)s, whole.id, whole.tenant, turns.agent,
+         %(call_model)s, 'open', insika_now()
   FROM whole
   JOIN turns ON turns.id = %(turn_id)s
 ),

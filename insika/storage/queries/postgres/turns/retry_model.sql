@@ -2,7 +2,7 @@ WITH fence AS (
   UPDATE sessions SET log_seq = log_seq
   WHERE id = %(session_id)s AND lease_id = %(lease_id)s AND turn_id = %(turn_id)s AND open_calls = 0
     AND urgent_seq <= %(urgent)s
-  RETURNING id
+  RETURNING id, tenant
 ),
 estimated AS (
   UPDATE model_calls AS m SET
@@ -12,9 +12,9 @@ estimated AS (
   WHERE m.turn_id = %(turn_id)s AND m.state = 'open'
 ),
 asked AS (
-  INSERT INTO model_calls (turn_id, step, attempt, purpose, session_id, agent, model, state, started_at)
-  SELECT %(turn_id)s, %(call_step)s, %(call_attempt)s, %(call_purpose)s, fence.id, turns.agent, %(call_model)s,
-         'open', insika_now()
+  INSERT INTO model_calls (turn_id, step, attempt, purpose, session_id, tenant, agent, model, state, started_at)
+  SELECT %(turn_id)s, %(call_step)s, %(call_attempt)s, %(call_purpose)s, fence.id, fence.tenant, turns.agent,
+         %(call_model)s, 'open', insika_now()
   FROM fence
   JOIN turns ON turns.id = %(turn_id)s
   ON CONFLICT DO NOTHING

@@ -15,7 +15,7 @@ WITH fence AS (
   WHERE id = %(session_id)s AND lease_id = %(lease_id)s AND turn_id IS NULL AND NOT paused
     AND urgent_seq <= %(urgent)s AND (NOT %(merging)s OR mail_seq = %(mail)s)
     AND waiting >= cardinality(%(positions)s::bigint[]) + cardinality(%(refused)s::bigint[])
-  RETURNING id, log_seq, epoch
+  RETURNING id, tenant, log_seq, epoch
 ),
 taken AS (
   UPDATE mailbox AS m SET ended = 'turn', consumed_by = %(turn_id)s
@@ -33,20 +33,20 @@ refused AS (
 ),
 turn AS (
   INSERT INTO turns (id, session_id, position, state, agent, channel, recipient, origin, profile_revision, limits,
-                     started_seq, created_at, started_at)
+                     started_seq, model, created_at, started_at)
   SELECT %(turn_id)s, id, (%(positions)s::bigint[])[1], 'running', %(agent)s, %(channel)s, %(recipient)s, %(origin)s,
-         %(profile_revision)s, %(limits)s::json, log_seq - cardinality(%(positions)s::bigint[]) + 1,
+         %(profile_revision)s, %(limits)s::json, log_seq - cardinality(%(positions)s::bigint[]) + 1, %(model)s,
          insika_now(), insika_now()
   FROM fence
   ON CONFLICT (id) DO UPDATE SET
     state = 'running', agent = excluded.agent, channel = excluded.channel, recipient = excluded.recipient,
     origin = excluded.origin, profile_revision = excluded.profile_revision, limits = excluded.limits,
-    started_seq = excluded.started_seq, started_at = excluded.started_at
+    started_seq = excluded.started_seq, model = excluded.model, started_at = excluded.started_at
   WHERE turns.state = 'queued' AND turns.session_id = excluded.session_id
   RETURNING id
 ),
 whole AS MATERIALIZED (
-  SELECT id, log_seq, epoch FROM fence
+  SELECT * FROM fence
   WHERE CASE
     WHEN (SELECT count(*) FROM taken) = cardinality(%(positions)s::bigint[])
      AND (SELECT count(*) FROM refused) = cardinality(%(refused)s::bigint[])
@@ -54,9 +54,9 @@ whole AS MATERIALIZED (
     THEN true ELSE insika_undo('IN001', 'a message or the turn was not there to be taken') END
 ),
 asked AS (
-  INSERT INTO model_calls (turn_id, step, attempt, purpose, session_id, agent, model, state, started_at)
-  SELECT %(turn_id)s, %(call_step)s, %(call_attempt)s, %(call_purpose)s, id, %(agent)s, %(call_model)s, 'open',
-         insika_now()
+  INSERT INTO model_calls (turn_id, step, attempt, purpose, session_id, tenant, agent, model, state, started_at)
+  SELECT %(turn_id)s, %(call_step)s, %(call_attempt)s, %(call_purpose)s, id, tenant, %(agent)s, %(call_model)s,
+         'open', insika_now()
   FROM whole
 ),
 said AS (
@@ -67,5 +67,9 @@ said AS (
   CROSS JOIN unnest(%(positions)s::bigint[]) WITH ORDINALITY AS line (position, place)
   JOIN taken ON taken.position = line.position
   ORDER BY line.place
+),
+raised AS MATERIALIZED (
+  SELECT key FROM whole CROSS JOIN LATERAL insika_raise(%(alerts)s::json, %(turn_id)s) AS key
+  WHERE %(alerts)s::text <> '[]'
 )
-SELECT log_seq FROM whole
+SELECT log_seq, (SELECT array_agg(key) FROM raised) FROM whole

@@ -1,3 +1,4 @@
 SELECT id, session_id, position, state, outcome, attempt, agent, channel, recipient, origin, profile_revision, limits,
-       synthesized, route, timing, error, started_seq, created_at, started_at, ended_at
+       synthesized, route, timing, error, started_seq, created_at, started_at, ended_at, model, depth,
+       routes
 FROM turns WHERE id = :turn_id

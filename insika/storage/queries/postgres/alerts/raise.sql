@@ -1,0 +1,1 @@
+SELECT key FROM insika_raise(%(alerts)s::json, NULL) AS key
