@@ -32,7 +32,7 @@ def parts_here(environment: Environment, before_chunk: BeforeChunk = at_once) ->
     """Raises InvalidConfiguration."""
     tools = tools_here(environment)
     samples = ToolRegistry() if environment.tools else ToolRegistry(demo_tools())
-    return Parts(models_here(environment, before_chunk), tools, samples=samples, variables=os.environ)
+    return Parts(models_here(environment, before_chunk), tools, samples=samples, variables=dict(os.environ))
 
 
 def tools_here(environment: Environment) -> ToolRegistry:

@@ -130,3 +130,49 @@ async def test_settings_that_another_version_wrote_leave_what_was_in_force(store
 
 def test_a_file_is_named_by_what_is_in_it():
     assert file_source("abc") == "file:abc"
+
+
+# --- settings that a process objects to
+
+
+def against_steering(settings):
+    return [("queue.queue_mode", "we do not steer here")] if settings.queue.queue_mode == "steer" else []
+
+
+async def put_in_force(store, **settings):
+    loaded = load_settings(settings, "test")
+    await store.apply_settings(loaded.revision(), loaded.document(), "operator")
+
+
+async def test_a_file_that_is_objected_to_is_refused_by_its_name_and_not_applied(store, tmp_path):
+    file = tmp_path / "settings.yaml"
+    file.write_text("queue: {queue_mode: steer}")
+    with pytest.raises(InvalidConfiguration, match="we do not steer here") as refused:
+        await Configuration(store, against_steering).apply_files(file, None)
+    assert refused.value.where == str(file)
+    assert await store.current_settings() is None
+
+
+async def test_settings_in_force_that_are_objected_to_keep_a_process_from_starting(store):
+    await put_in_force(store, queue={"queue_mode": "steer"})
+    with pytest.raises(InvalidConfiguration, match="we do not steer here"):
+        await Configuration(store, against_steering).refresh()
+
+
+@pytest.mark.parametrize("before", [{}, {"queue": {"queue_mode": "collect"}}])
+async def test_a_running_process_keeps_what_it_has_and_says_so_once(store, before):
+    configuration = Configuration(store, against_steering)
+    if before:
+        await put_in_force(store, **before)
+    await configuration.refresh()
+    had = configuration.settings()
+    await put_in_force(store, queue={"queue_mode": "steer"})
+    with capture_logs() as logs:
+        await configuration.refresh()
+        await configuration.refresh()
+    assert configuration.settings() is had
+    assert [(log["log_level"], log["event"]) for log in logs] == [("error", "settings not taken, the old ones hold")]
+    assert "queue.queue_mode: we do not steer here" in logs[0]["reason"]
+    await put_in_force(store, queue={"queue_mode": "interrupt"})
+    await configuration.refresh()
+    assert configuration.settings().queue.queue_mode == "interrupt"

@@ -198,3 +198,77 @@ def test_channels_are_those_of_the_settings_in_force(shop: Any) -> None:
     assert channel["secret"] == ["whsec_***", "whsec_***"]
     _, row = shop.run("channels", "list").output.splitlines()
     assert row.split() == ["web", "https://shop.example/hook?***", "at_most_once", "whole", "5", "15", "s", "2"]
+
+
+# --- HTTP tools
+
+
+HTTP_TOOLS = """
+http_tools:
+- name: parcel_status
+  description: Where a parcel is.
+  parameters: {type: object, properties: {number: {type: string}}, required: [number]}
+  request: {url: "https://post.example/parcels/%{arguments.number}?key=hush"}
+  secret_headers: {Authorization: "Bearer %{env.POST_TOKEN}"}
+"""
+OWN_TOOLS = """
+from insika.tools import tool
+
+
+@tool
+def parcel_status(number: str) -> str:
+    return "on its way"
+"""
+
+
+def test_http_tools_are_shown_with_the_names_of_their_secrets_only(shop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POST_TOKEN", "t0ken")
+    shop.write("http.yaml", HTTP_TOOLS)
+    assert shop.json("settings", "apply", "http.yaml")[0]["warnings"] == []
+    shown = shop.json("settings", "show")["settings"]["http_tools"]
+    assert [tool["secret_headers"] for tool in shown] == [{"Authorization": "Bearer %{env.POST_TOKEN}"}]
+    for output in (shop.run("settings", "show").output, str(shown)):
+        assert "%{env.POST_TOKEN}" in output
+        assert "hush" not in output
+        assert "t0ken" not in output
+
+
+def test_a_secret_that_is_not_set_here_is_warned_of(shop: Any) -> None:
+    shop.write("http.yaml", HTTP_TOOLS)
+    (checked,) = shop.json("settings", "validate", "http.yaml")
+    assert checked["warnings"] == [
+        {"path": "http_tools.0.secret_headers", "message": "the environment variable POST_TOKEN is not set here"}
+    ]
+
+
+def test_a_name_that_a_tool_of_the_environment_has_is_refused_by_both_places(
+    shop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.write("http.yaml", HTTP_TOOLS)
+    shop.write("own_tools_of_a_clash.py", OWN_TOOLS)
+    monkeypatch.setenv("INSIKA_TOOLS", "own_tools_of_a_clash.py")
+    for command in ("validate", "apply"):
+        (checked,) = shop.json("settings", command, "http.yaml", code=1)
+        ((path, why),) = [(problem["path"], problem["message"]) for problem in checked["problems"]]
+        assert path == "http_tools.0.name"
+        assert "own_tools_of_a_clash" in why
+    assert shop.json("settings", "show")["revision"] is None
+
+
+def test_each_mistake_of_an_http_tool_is_told_at_its_path(shop: Any) -> None:
+    shop.write("http.yaml", HTTP_TOOLS.replace("%{arguments.number}", "%{arguments.numbr}").replace("type: string", ""))
+    (checked,) = shop.json("settings", "validate", "http.yaml", code=1)
+    assert [problem["path"] for problem in checked["problems"]] == ["http_tools.0.request.url"]
+
+
+def test_an_agent_may_name_the_http_tools_of_the_settings_in_force(shop: Any) -> None:
+    shop.write("named.yaml", "id: named\nmodel: offline/demo\ntools_allow: [parcel_status, parcel]\n")
+    shop.write("http.yaml", HTTP_TOOLS)
+
+    def warned() -> list[str]:
+        (checked,) = shop.json("agents", "validate", "named.yaml")
+        return [warning["path"] for warning in checked["warnings"]]
+
+    assert warned() == ["tools_allow.0", "tools_allow.1"]
+    shop.run("settings", "apply", "http.yaml")
+    assert warned() == ["tools_allow.1"]
