@@ -34,7 +34,9 @@ class AnthropicProvider:
         """`clock` tells how far ahead a Retry-After lies that is a date; None: the system's."""
         self._endpoint = endpoint
         self._clock = clock or SystemClock()
-        self._made: tuple[asyncio.AbstractEventLoop, Connection] | None = None
+        self._home: asyncio.AbstractEventLoop | None = None
+        self._opening = asyncio.Lock()
+        self._connection: Connection | None = None
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """As the port says. Of what goes wrong the error holds no word of the vendor's but its kind (`failures`)."""
@@ -55,9 +57,9 @@ class AnthropicProvider:
 
     async def aclose(self) -> None:
         """Close the connections; requests under way break. What is asked after that connects anew."""
-        made, self._made = self._made, None
-        if made is not None:
-            await made[1].aclose()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.aclose()
 
     async def _answer(self, request: ModelRequest, who: str) -> AsyncGenerator[ModelEvent, None]:
         asked = wire_request(request)
@@ -78,14 +80,15 @@ class AnthropicProvider:
 
     async def _connected(self) -> Connection:
         loop = asyncio.get_running_loop()
-        if self._made is None or self._made[0] is not loop:
-            made = await asyncio.to_thread(_connection, self._endpoint)
-            if self._made is None or self._made[0] is not loop:
-                self._made = (loop, made)
-        return self._made[1]
+        if self._home is not loop:  # what belongs to another loop is of no use here, nor can it be closed
+            self._home, self._opening, self._connection = loop, asyncio.Lock(), None
+        async with self._opening:
+            if self._connection is None:
+                self._connection = await asyncio.to_thread(_connection, self._endpoint)
+            return self._connection
 
     def _failure(self, error: Exception, who: str) -> ProviderError:
-        if self._made is None:
+        if self._connection is None:
             return failures.surprise(who, error)
         from insika.providers.anthropic.sdk import failure
 
