@@ -17,7 +17,7 @@ from insika.providers.catalog import ModelCatalog
 from insika.providers.hosted import BUILT_IN
 from insika.providers.offline import NOTICE
 
-BACK = f"`insika dev --model {OFFLINE_DEMO}` goes on without one."
+_BACK = f"`--model {OFFLINE_DEMO}` takes the script"
 
 _CLAUDE = "claude-sonnet-4-5"
 _MODELS: Mapping[Dialect, str] = {
@@ -59,14 +59,13 @@ def _asked(asked: str, models: ModelCatalog, given: Sequence[HostedModels]) -> S
     if problems:
         raise click.BadParameter("; ".join(why for _, why in problems), param_hint="--model")
     if why := models.lack(asked, given):
-        raise Refused(f"{why}; set it and start again. {BACK}")
+        raise Refused(f"{why}; mend that and start again. `insika dev --model {OFFLINE_DEMO}` goes on without a model.")
     if models.own(asked) is not None:
         return SampleModel(asked, (NOTICE,) if asked == OFFLINE_DEMO else ())
-    return SampleModel(asked, (f"{asked} answers, and what it says costs what its vendor asks for it. {BACK}",))
+    return SampleModel(asked, (f"A hosted model answers, which may cost money; {_BACK}.",))
 
 
 def _by_key(hosted: HostedModels) -> SampleModel:
     name = _CLAUDE if hosted.kind is Kind.ANTHROPIC else _MODELS[hosted.speaks or Dialect.COMPATIBLE]
-    reference = f"{hosted.name}/{name}"
-    why = f"{reference} answers, for {hosted.key_variable} is set, and costs what its vendor asks for it"
-    return SampleModel(reference, (f"{why}; --model takes another. {BACK}",))
+    told = f"{hosted.key_variable} is set, so a hosted model answers, which costs money"
+    return SampleModel(f"{hosted.name}/{name}", (f"{told}; `--model PROVIDER/NAME` takes another, {_BACK}.",))

@@ -62,8 +62,8 @@ def test_with_a_key_it_is_a_hosted_model_and_says_the_way_back(
     found = chosen(**variables)
     assert found.reference == reference
     (line,) = found.told
-    assert line.startswith(f"{reference} answers, for {variable} is set")
-    assert line.endswith("`insika dev --model offline/demo` goes on without one.")
+    assert line.startswith(f"{variable} is set, so a hosted model answers, which costs money; ")
+    assert line.endswith("`--model offline/demo` takes the script.")
     assert KEY not in line
 
 
@@ -98,7 +98,7 @@ def test_what_is_asked_for_and_is_not_there_is_wrong_usage(asked: str, says: str
 def test_what_is_asked_for_without_its_key_is_refused_with_the_way_back() -> None:
     with pytest.raises(Refused) as caught:
         chosen("openai/gpt-4o", ANTHROPIC_API_KEY=KEY)
-    assert "OPENAI_API_KEY is not set; set it and start again." in caught.value.message
+    assert "OPENAI_API_KEY is not set; mend that and start again." in caught.value.message
     assert "--model offline/demo" in caught.value.message
 
 
