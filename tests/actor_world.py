@@ -194,11 +194,13 @@ class Place:
         slots: int = 50,
         room: Callable[[bool], None] = lambda free: None,
         guard: InputGuard | None = None,
+        settings: Mapping[str, Any] | None = None,
+        timing: bool = False,
     ) -> Process:
-        """A new process, with these profiles applied."""
+        """A new process, with these profiles applied, and these settings beside the channel."""
         model = model or ScriptedModel(self.script)
-        process = Process(self, clock or self.clock, model, tools, slots, room, guard or NoInputGuard())
-        await process.begin(profiles or (profile(),))
+        process = Process(self, clock or self.clock, model, tools, slots, room, guard or NoInputGuard(), timing=timing)
+        await process.begin(profiles or (profile(),), settings or {})
         self.processes.append(process)
         return process
 
@@ -223,6 +225,8 @@ class Process:
         slots: int,
         room: Callable[[bool], None],
         guard: InputGuard,
+        *,
+        timing: bool = False,
     ) -> None:
         self.place = place
         self.clock = clock
@@ -240,7 +244,17 @@ class Process:
             ToolSet(ToolRegistry([*place.shop.tools(), *tools]), ToolRegistry(), Sender(EgressGuard()), {}),
             ToolThreads(),
         )
-        world = World(self.store, stage, self.events, clock, self, self._reached, guard)  # type: ignore[arg-type]
+        world = World(
+            self.store,  # type: ignore[arg-type]
+            stage,
+            self.events,
+            clock,
+            self,
+            self._reached,
+            guard,
+            turn_timing=timing,
+            sleep=self._sleeps,
+        )
         self.keeper = LeaseKeeper(self.store.renewal(), LEASE_S, clock)
         self.runtime = Runtime(world, self.keeper, slots, room)
         self.ingress = Ingress(
@@ -255,10 +269,9 @@ class Process:
 
         self.control = Control(self.store, self, self, self.events, clock)  # type: ignore[arg-type]
 
-    async def begin(self, profiles: Sequence[dict[str, Any]]) -> None:
-        settings = load_settings(
-            {"channels": [{"id": CHANNEL, "url": "https://shop.example/hook", "secret": SECRET}]}, "test"
-        )
+    async def begin(self, profiles: Sequence[dict[str, Any]], others: Mapping[str, Any]) -> None:
+        channel = {"id": CHANNEL, "url": "https://shop.example/hook", "secret": SECRET}
+        settings = load_settings({"channels": [channel], **others}, "test")
         await self.store.apply_settings(settings.revision(), settings.document(), "operator")
         await self.configuration.apply_profiles([load_profile(each, "test") for each in profiles], from_file=False)
         await self.configuration.refresh()
@@ -343,6 +356,10 @@ class Process:
         if self.store.dead:
             raise Died
         self.crash(point)
+
+    async def _sleeps(self, seconds: float) -> None:
+        """Between two attempts at a model."""
+        self.clock.advance(seconds)
 
     # --- what a test looks at
 

@@ -5,11 +5,13 @@ import threading
 
 import pytest
 
+from insika.messages import user
 from insika.storage.operations import AcceptJob
 from insika.storage.rows import TurnState
 from insika.testing import Call, Calls, Fail, Say, Script, ScriptedModel
 from insika.tools.python_tools import tool
 from insika.turn import sentences
+from insika.turn.estimate import estimate_usage
 from tests.actor_world import LEASE_S, Died, Gate, unavailable
 from tests.store_world import job
 
@@ -100,7 +102,9 @@ async def test_at_the_end_of_the_drain_an_open_request_is_booked_at_what_it_may_
     await process.runtime.drain(0)
 
     (row,) = await process.select("SELECT state, input, output FROM model_calls")
-    assert row == {"state": "estimated", "input": 6, "output": 1}
+    (asked,) = process.model.requests
+    owed = estimate_usage("You keep a shop.", [user("hello")], len("Well"), asked.tools)
+    assert row == {"state": "estimated", "input": owed.input, "output": 1}
 
 
 async def test_a_session_with_a_call_still_in_a_thread_is_left_to_expire(place_for):
