@@ -56,10 +56,9 @@ def _of_the_stream(error: Exception) -> str:
 
 
 def is_only_the_line(error: Exception) -> bool:
-    """The connection broke, or what it carried; the vendor has said nothing of a failure."""
-    spoken = (openai.APIStatusError, Failed)
-    line = (openai.APIConnectionError, httpx2.TransportError, aiohttp.ClientError, Unreadable, ValueError)
-    return isinstance(error, line) and not isinstance(error, spoken)
+    """The connection broke or fell silent, or what it carried was garbled; the vendor has said nothing of a failure."""
+    line = (openai.APIConnectionError, httpx2.TransportError, aiohttp.ClientError, TimeoutError, Unreadable, ValueError)
+    return isinstance(error, line)
 
 
 def _connection(error: Exception, failures: Failures, status: int) -> ProviderError:

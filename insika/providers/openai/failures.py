@@ -11,17 +11,15 @@ said); `{"object": "error"}` of vLLM (block/goose PR 8031); `detail` of servers 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from insika.clock import Clock
 from insika.errors import FailureAction, ProviderError, ProviderFatal
 from insika.ports import ModelRequest
 from insika.providers.endpoint import Endpoint
-from insika.providers.vendor_words import shown
+from insika.providers.vendor_words import VendorWords
 from insika.reliability.classify import action_of, retry_after_s
 
-_KIND = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _REQUEST_IDS = ("x-request-id", "x-generation-id", "x-ds-trace-id")
 
 
@@ -59,10 +57,12 @@ class Failures:
         kinds = _kinds(error)
         wait = retry_after_s(headers, self._clock.now())
         action = action_of(status, frozenset(kind.lower() for kind in kinds), wait)
-        words = shown(_words(error), self._request, self._endpoint.key)
-        request_id = next((id for name in _REQUEST_IDS if (id := headers.get(name)) and _KIND.fullmatch(id)), "")
+        vendors = VendorWords(self._request, self._endpoint.key)
+        named = [kind for kind in kinds if vendors.word(kind)]
+        words = vendors.shown(_words(error))
+        request_id = next((id for name in _REQUEST_IDS if (id := vendors.word(headers.get(name, "")))), "")
         text = f"{self._endpoint.shown} {what}"
-        text += f" ({', '.join(kinds)})" if kinds else ""
+        text += f" ({', '.join(named)})" if named else ""
         text += f": {words}" if words else ""
         text += f" [request {request_id}]" if request_id else ""
         return _error(action, text, status=status, retry_after=wait)
@@ -80,7 +80,7 @@ def _kinds(error: object) -> list[str]:
     if not isinstance(error, Mapping):
         return []
     given = [error.get("code"), error.get("type")]
-    return list(dict.fromkeys(kind for kind in given if isinstance(kind, str) and _KIND.fullmatch(kind)))
+    return list(dict.fromkeys(kind for kind in given if isinstance(kind, str)))
 
 
 def _status_in(error: object) -> int:

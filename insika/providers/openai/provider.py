@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from insika.clock import Clock, SystemClock
@@ -20,7 +21,10 @@ from insika.providers.openai.stream import Answer
 from insika.providers.openai.wording import BrokenOff
 
 if TYPE_CHECKING:
-    from insika.providers.openai.wire import Wire
+    from insika.providers.openai.wire import Opened, Wire
+
+LAST_WORD_S = 5.0
+"""For the usage of an answer that is whole, and the end of the stream."""
 
 _CLOCK = SystemClock()
 """Tells how far off a date is that a vendor asks to wait for."""
@@ -51,9 +55,10 @@ class OpenAIProvider:
         try:
             async with wire.open(parameters(request, dialect)) as opened:
                 headers = opened.headers
-                async for chunk in opened.chunks:
-                    for event in answer.read(chunk):
-                        yield event
+                async with aclosing(_chunks(opened, answer)) as chunks:
+                    async for chunk in chunks:
+                        for event in answer.read(chunk):
+                            yield event
             if not answer.has_begun and not opened.is_stream:
                 failure = failures.impossible("answered with no stream; is its base_url that of a chat API?", 200)
             elif not answer.is_whole:
@@ -88,6 +93,17 @@ class OpenAIProvider:
         if self._wire is None or self._loop is not loop:  # another request may have been first
             self._wire, self._loop = made, loop
         return self._wire
+
+
+async def _chunks(opened: Opened, answer: Answer) -> AsyncGenerator[object, None]:
+    """Each chunk as it comes; once the answer is whole, what is still to come is not waited for long."""
+    coming = aiter(opened.chunks)
+    while True:
+        try:
+            chunk = await asyncio.wait_for(anext(coming), LAST_WORD_S if answer.is_whole else None)
+        except StopAsyncIteration:
+            return
+        yield chunk
 
 
 def _wire_to(endpoint: Endpoint) -> Wire:

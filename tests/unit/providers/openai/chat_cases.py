@@ -15,8 +15,8 @@ from insika.providers.endpoint import Dialect, Endpoint, Kind
 from insika.providers.openai.provider import OpenAIProvider
 from insika.providers.openai.request import parameters
 from tests.unit.vendors.scripts_for_vendors import SCRIPT
-from tests.vendors import OpenAIVendor, Seen, serving
 from tests.vendors import Dialect as Fake
+from tests.vendors import OpenAIVendor, Seen, serving
 
 HOUSE = {
     Fake.OPENAI: Dialect.OPENAI,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
@@ -185,7 +186,7 @@ def test_an_error_is_told_by_the_result_alone(fake: Fake) -> None:
 
 
 @each
-@pytest.mark.parametrize("text", [" ", "\n\t", "​"])
+@pytest.mark.parametrize("text", [" ", "\n\t", "\u200b"])
 def test_a_person_may_say_nothing_to_speak_of(fake: Fake, text: str) -> None:
     request = asked(user(text), fake=fake)
     assert messages_of(request, fake)[-1] == {"role": "user", "content": text}
@@ -305,7 +306,7 @@ def test_what_was_sent_stands_at_the_head_of_what_is_sent_next() -> None:
             grown += [kept_call(fake, call), tool_result(call.id, "here"), user(f"[insika] notice {call.id}")]
             request = asked(*grown, fake=fake, turn_from=2, note=f"note {call.id}", may_call=call is not calls[-1])
             seen.append((judged(request, fake), judged(asked(*grown, fake=fake, turn_from=2), fake)))
-        for (_, before), (noted, after) in zip(seen, seen[1:], strict=False):
+        for (_, before), (noted, after) in itertools.pairwise(seen):
             assert before.starts(after), fake
             assert before.starts(noted), fake
             assert after.prefix_hash(len(before.pieces)) == before.prefix_hash()
