@@ -24,6 +24,7 @@ from actors.cli.output import (
 from actors.cli.refusals import NotFound, Refused, no_session
 from actors.cli.running import open_desk, open_store, run
 from actors.cli.short_ids import as_given, whole_id
+from actors.cli.turn_times import STEPS, step_rows, times_shown
 from insika.storage.port import ReadStore
 from insika.storage.rows import (
     TERMINAL,
@@ -167,6 +168,7 @@ def _print(turn: Turn) -> None:
             "created": moment(row.created_at),
             "started": moment(row.started_at),
             "ended": moment(row.ended_at),
+            "time": times_shown(row.timing),
             "tokens": f"{usage.total} ({usage.input} in, {usage.output} out)",
         }
     )
@@ -187,6 +189,9 @@ def _print(turn: Turn) -> None:
         whole=("state",),
         empty="None.",
     )
+    if steps := step_rows(row.timing):
+        print_heading("Model time")
+        print_table(STEPS, steps, empty="None.")
 
 
 def _whose(session: SessionRow | None) -> dict[str, str | None]:
