@@ -19,6 +19,12 @@ def look() -> str:
     return "seen"
 
 
+@tool(name="Look")
+def another() -> str:
+    """Look otherwise."""
+    return "seen"
+
+
 @tool(name="sample")
 def sample() -> str:
     """A sample."""
@@ -43,6 +49,12 @@ def test_the_tools_of_the_settings_stand_beside_the_processs_own() -> None:
     assert tools.under(Settings()).names == ("look",)
 
 
+def test_a_name_in_other_letters_is_not_taken() -> None:
+    tools = tools_of(another)
+    assert tools.problems(described("look")) == []
+    assert tools.under(described("look")).names == ("Look", "look")
+
+
 def test_settings_that_describe_the_same_give_the_same_tools() -> None:
     tools = tools_of(look)
     first = tools.under(described("order"))
@@ -64,6 +76,7 @@ def test_a_name_that_is_taken_is_a_problem_that_names_both_places_and_the_proces
     assert path == "http_tools.1.name"
     assert "test_tool_set.look, " in why
     assert tools.under(described("look")).get("look") is look
+    assert tools.under(described("LOOK", "Look")).names == ("LOOK", "Look", "look")
 
 
 def test_a_variable_that_is_not_set_is_told_by_its_name() -> None:
