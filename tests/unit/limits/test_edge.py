@@ -26,9 +26,11 @@ from insika.limits.windows import TokenCeiling, TurnAttempt, WindowReading
 )
 def test_an_agent_that_says_something_has_the_word(agent: dict[str, Any], platform: dict[str, Any], limit: int) -> None:
     assert EdgeRules.of(agent, platform).chat_rate_limit == limit
-    tokens = {"agent_token_ceiling": value for value in agent.values()}
-    general = {"agent_token_ceiling": value for value in platform.values()}
-    assert EdgeRules.of(tokens, general).agent_token_ceiling == limit
+    assert EdgeRules.of(_for_tokens(agent), _for_tokens(platform)).agent_token_ceiling == limit
+
+
+def _for_tokens(layer: dict[str, Any]) -> dict[str, Any]:
+    return {"agent_token_ceiling": layer["chat_rate_limit"]} if layer else {}
 
 
 def test_windows_are_the_platforms_and_have_defaults() -> None:
