@@ -82,11 +82,13 @@ def parse_document(
     *,
     more_problems: Callable[[Mapping[str, object]], Iterable[Problem]],
     secret: Callable[[Path], bool] = lambda path: False,
+    written_as: Callable[[Path], Path] = lambda path: path,
 ) -> Model:
     """`data` as a `model`, or InvalidConfiguration with every mistake in it.
 
     `more_problems` looks at the document as plain data and names what the model cannot know. It has the word on what
-    it names: nothing else is said about the same place or what lies below it.
+    it names: nothing else is said about the same place or what lies below it. `written_as` tells where the document
+    holds what stands at a path of the model, where the two differ.
     """
     not_json = flaws(data)
     found = [(flaw.path, flaw.why) for flaw in not_json]
@@ -100,7 +102,8 @@ def parse_document(
     try:
         parsed = model.model_validate_json(json.dumps(document))
     except ValidationError as error:
-        found.extend(_not_below(found, validation_problems(error, model, secret)))
+        mistakes = [(written_as(path), why) for path, why in validation_problems(error, model, secret)]
+        found.extend(_not_below(found, mistakes))
     if parsed is None or found:
         raise invalid(where, sorted(found, key=lambda problem: _position(document, problem[0])))
     return parsed

@@ -10,12 +10,16 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, JsonValue, StringConstraints, field_validator
 
+from insika.agents.alerts import Alerts
+from insika.agents.budget import Budget
 from insika.agents.limits import Limits
 from insika.agents.names import Id, ModelRef
 from insika.agents.policies import PolicyName
+from insika.agents.reliability import Reliability
+from insika.agents.routes import Routes, as_written
 from insika.agents.unsupported import IN_PROFILES, refusals
 from insika.choices import Thinking, read_thinking
-from insika.documents import canonical_digest
+from insika.documents import Path, canonical_digest
 from insika.parsing import Document, parse_document
 
 _Names = tuple[Annotated[str, StringConstraints(min_length=1, max_length=128)], ...]
@@ -45,7 +49,8 @@ class Profile(Document):
 
     `tools_allow` None: every tool; empty: none. `tools_allow_groups` (None: not given) alone allows only those groups,
     an empty one none; both together unite; `tools_deny` wins over both. A person approves each call of a tool that
-    `approvals_required` names before it runs.
+    `approvals_required` names before it runs. Of `budget`, `reliability`, `routes` and `alerts` null is as good as left
+    out: no cap, one attempt, no classifier, nobody told.
     """
 
     id: Id
@@ -60,12 +65,13 @@ class Profile(Document):
     params: Params = Params()
     edge_stream: EdgeStream | None = EdgeStream()
 
+    budget: Budget | None = None
+    reliability: Reliability | None = None
+    routes: Routes | None = None
+    alerts: Alerts | None = None
+
     # Known, and accepted only where they ask for nothing: see `unsupported`.
     guardrails: JsonValue = None
-    budget: JsonValue = None
-    reliability: JsonValue = None
-    routes: JsonValue = None
-    alerts: JsonValue = None
 
     @field_validator("tools_allow", "tools_allow_groups")
     @classmethod
@@ -97,4 +103,11 @@ def load_profile(data: object, where: str) -> Profile:
     """The profile that `data` (YAML or JSON once parsed, or Python) describes; `where` names its source in errors.
 
     Raises InvalidConfiguration listing every mistake with its dotted path."""
-    return parse_document(Profile, data, where, more_problems=lambda document: refusals(document, IN_PROFILES))
+    return parse_document(
+        Profile, data, where, more_problems=lambda document: refusals(document, IN_PROFILES), written_as=_written_as
+    )
+
+
+def _written_as(path: Path) -> Path:
+    """Where the document holds what stands at `path` of the profile."""
+    return (*path[:1], *as_written(path[1:])) if path[:1] == ("routes",) else path

@@ -6,17 +6,28 @@ model that tells them apart. Every other key is a route: its description, or wha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
-from pydantic import Field, StringConstraints, model_serializer, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_serializer, model_validator
 
 from insika.agents.names import Id, ModelRef
+from insika.documents import Path
 from insika.parsing import Document, did_you_mean, shown
 
 RESERVED = ("default", "model")
 _Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2_000)]
-RouteName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+def _is_route_name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise ValueError("a route's name must have 1 to 64 letters, digits, dots, hyphens and underscores")
+    return name
+
+
+RouteName = Annotated[str, AfterValidator(_is_route_name)]
 
 
 class Route(Document):
@@ -77,3 +88,8 @@ class Routes(Document):
         if self.model is not None:
             written["model"] = self.model
         return written
+
+
+def as_written(path: Path) -> Path:
+    """Where the mapping holds what stands at `path` of a `Routes`: in it, routes stand beside the reserved words."""
+    return path[1:] if path[:1] == ("routes",) else path
