@@ -57,7 +57,7 @@ end
 
 function operations.succeeded()
   if on_trial() then
-    redis.call('DEL', state, failures)
+    redis.call('DEL', state)
   end
   return {'heard'}
 end

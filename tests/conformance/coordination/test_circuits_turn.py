@@ -121,6 +121,17 @@ async def test_a_trial_that_succeeds_closes_it_and_forgets_the_failures(counting
     assert (await others.fail(10))[:9] == [None] * 9
 
 
+async def test_failures_from_before_it_opened_do_not_count_after_it_closed(counting):
+    ours, others = counting.processes
+    soon = CircuitBreaker(after=3, within=60, cooldown=1)
+    await ours.fail(3, breaker=soon)
+    counting.clock.advance(1)
+    trial = await ours.trial()
+    await ours.circuits.succeeded(MODEL, trial.token)
+    assert (await others.fail(3, breaker=soon))[:2] == [None] * 2
+    assert isinstance(await ours.before(), Open)
+
+
 async def test_a_trial_that_fails_opens_it_again_and_that_is_another_opening(counting):
     ours, others = counting.processes
     first = await opened(counting)
