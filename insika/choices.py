@@ -42,6 +42,29 @@ class Thinking(enum.StrEnum):
     HIGH = "high"
 
 
+class Strictness(enum.StrEnum):
+    """How much of what looks wrong is stopped: only what is plain, what is very likely, or all that is like it."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+    def covered_by(self, other: Strictness) -> bool:
+        """What counts from here on counts at `other` too."""
+        order = list(Strictness)
+        return order.index(self) <= order.index(other)
+
+
+class Language(enum.StrEnum):
+    """The languages for which there are patterns of what must not be said."""
+
+    EN = "en"
+    PT = "pt"
+    ES = "es"
+    DE = "de"
+    FR = "fr"
+
+
 class Guarantee(enum.StrEnum):
     """What is done with a delivery whose outcome nobody can know: left to the operator, or sent again and marked."""
 

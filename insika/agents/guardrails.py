@@ -1,0 +1,122 @@
+"""Content safety as a profile says it: what may be said to the agent, and what may leave in its answers.
+
+On unless it is switched off. `guardrails: false` switches all of it off, `input: false` and `output: false` one side;
+null is the same as leaving the key out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, ValidationInfo, field_validator
+
+from insika.agents.names import ModelRef
+from insika.choices import Language, Strictness
+from insika.parsing import Document, did_you_mean, shown
+from insika.readings.folding import folded_pattern
+from insika.regex import LinearRegex
+
+DEFAULT = "default"
+"""Among the responses: the one of every category that has none."""
+INJECTION, ABUSE = "injection", "abuse"
+
+Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
+"""A name that a profile gives: small letters, digits, hyphens and underscores, a letter first."""
+_Known = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]{0,63}$")]
+_Reply = Annotated[str, StringConstraints(min_length=1, max_length=4_000)]
+
+
+def _is_pattern(pattern: str) -> str:
+    LinearRegex(folded_pattern(pattern), ignore_case=True)
+    return pattern
+
+
+_Pattern = Annotated[str, StringConstraints(min_length=1, max_length=1_000), AfterValidator(_is_pattern)]
+
+
+class OwnPattern(Document):
+    """A text in which `pattern` is found is refused, unless `unless` is found near it. Both are in RE2's syntax, and
+    find without regard to case, accents and disguises. `view`: text as it stands, or its words alone, with one space
+    between them."""
+
+    id: Word
+    category: Word = "own"
+    pattern: _Pattern
+    unless: _Pattern | None = None
+    view: Literal["text", "words"] = "text"
+
+    @property
+    def folded(self) -> str:
+        return folded_pattern(self.pattern)
+
+    @property
+    def folded_unless(self) -> str:
+        return folded_pattern(self.unless or "")
+
+
+class OwnRedaction(Document):
+    """What matches `pattern` (RE2's syntax, case matters) leaves an answer as `replacement`. `at_most`: the most
+    characters that a match may have; an answer is streamed so many characters late."""
+
+    kind: Word
+    pattern: Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
+    at_most: Annotated[int, Field(ge=1, le=256)] = 64
+    replacement: Annotated[str, StringConstraints(max_length=200)] = "[removed]"
+
+    @field_validator("pattern")
+    @classmethod
+    def _finds_something(cls, pattern: str) -> str:
+        if LinearRegex(pattern).at(b"", 0, 0) is not None:
+            raise ValueError("must not match the empty text")
+        return pattern
+
+
+class Guardrails(Document):
+    """`responses`: what a person reads instead of an answer, by category. `moderator`: a model that is asked too.
+
+    `languages` None: the patterns of all. `remove`: ids of patterns, and kinds of what is redacted, that do not count.
+    `add` and `redact`: what counts besides. `keep`: what may be said although it looks like something redacted, such as
+    the shop's own bank account."""
+
+    input: bool = True
+    output: bool = True
+    strictness: Strictness = Strictness.MEDIUM
+    moderator: ModelRef | None = None
+    languages: tuple[Language, ...] | None = None
+    remove: tuple[_Known, ...] = ()
+    add: Annotated[tuple[OwnPattern, ...], Field(max_length=200)] = ()
+    redact: Annotated[tuple[OwnRedaction, ...], Field(max_length=50)] = ()
+    keep: tuple[Annotated[str, StringConstraints(min_length=4, max_length=100)], ...] = ()
+    responses: Mapping[Word, _Reply] = Field(default_factory=dict)
+
+    @field_validator("responses")
+    @classmethod
+    def _answers_a_category(cls, responses: Mapping[str, str], info: ValidationInfo) -> Mapping[str, str]:
+        known = [DEFAULT, INJECTION, ABUSE, *(own.category for own in info.data.get("add", ()))]
+        for category in responses:
+            if category not in known:
+                raise ValueError(
+                    f"no text is refused as {shown(category)}; there are: {', '.join(dict.fromkeys(known))}"
+                    f"{did_you_mean(category, known)}"
+                )
+        return responses
+
+    @field_validator("add")
+    @classmethod
+    def _ids_differ(cls, added: tuple[OwnPattern, ...]) -> tuple[OwnPattern, ...]:
+        ids = [own.id for own in added]
+        if len(set(ids)) < len(ids):
+            raise ValueError("two patterns have the same id")
+        return added
+
+
+def read_guardrails(written: Any) -> Any:
+    """The switches that are no mapping: false for all off, true for the defaults."""
+    if isinstance(written, bool):
+        return {} if written else {"input": False, "output": False}
+    return written
+
+
+GivenGuardrails = Annotated[Guardrails | None, BeforeValidator(read_guardrails)]
+"""None: the profile says nothing of them, and the defaults hold."""
