@@ -37,7 +37,8 @@ def folded(text: str) -> str:
 
 def words(text: str) -> str:
     """The words of a folded text, one space between them and one at both ends; `.`, `!`, `?`, `;` and `:` are words
-    too, of several in a row the last; all other punctuation is none. Letters that are spelt out (`i g n o r e`) are one word."""
+    too, of several in a row the last; all other punctuation is none. Letters that are spelt out (`i g n o r e`) are one
+    word."""
     apart = f" {' '.join(_WORD.findall(text))} "
     if _LETTERS.search(apart):
         joined = _SPELT_OUT.sub(lambda spelt: _BETWEEN.sub("", spelt[0]), text)

@@ -56,7 +56,7 @@ _ISSUERS = re.compile(
     r"|(?:50|5[6-8]|6[37])\d{14}|(?:606282|3841\d\d)\d{10}"
 )
 """Which lengths go with which beginnings (ISO/IEC 7812; Visa, Mastercard, American Express, Diners Club, JCB, Discover,
-UnionPay, Maestro and Elo, Hipercard). It keeps order and tracking numbers out, of which one in ten has the right sum."""
+UnionPay, Maestro and Elo, Hipercard). Without it one in ten order and tracking numbers would pass for a card."""
 
 
 def _is_card(digits: str) -> bool:
@@ -74,13 +74,11 @@ _CARD = NumberKind(
     ],
     _is_card,
 )
-_CPF = "cpf"
+_CPF_SHAPES = [_shape(r"\d{3}S?\d{3}D?\d{3}[-/ ]?\d{2}"), _shape(r"\d{11}")]
 _SSN = r"ssn|social security(?: number| no\.?)?"
 _PEOPLE = (
     NumberKind("national_id", [_shape(r"\d{3}\.\d{3}\.\d{3}-\d{2}")], cpf.is_valid),
-    NumberKind(
-        "national_id", [_shape(r"\d{3}S?\d{3}D?\d{3}[-/ ]?\d{2}"), _shape(r"\d{11}")], cpf.is_valid, _named(_CPF)
-    ),
+    NumberKind("national_id", _CPF_SHAPES, cpf.is_valid, _named("cpf")),
     NumberKind("national_id", [_shape(r"\d{3}-\d{2}-\d{4}")], ssn.is_valid),
     NumberKind("national_id", [_shape(r"\d{3}S\d{2}D\d{4}"), _shape(r"\d{9}")], ssn.is_valid, _named(_SSN)),
     NumberKind(
