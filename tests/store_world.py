@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from insika.clock import NEVER, ManualClock
-from insika.messages import Message, Role, ToolCall, Usage, assistant
+from insika.messages import NOTHING_VERBATIM, Message, Role, ToolCall, Usage, Verbatim, assistant
 from insika.storage.operations import (
     Absorbed,
     AcceptJob,
@@ -24,10 +24,15 @@ from insika.storage.operations import (
     CommitTurn,
     CrossBoundary,
     EndTurn,
+    FailQueued,
     Fence,
+    FinishAtOnce,
     ModelCallKey,
+    NewAlert,
     NewDelivery,
+    RedirectTurn,
     Release,
+    RouteTurn,
     Seen,
     SettledModelCall,
     StartTurn,
@@ -95,6 +100,18 @@ def measured(step: int, attempt: int = 1) -> SettledModelCall:
 def delivery(lane: str, content: str = "answer", **values: Any) -> NewDelivery:
     ready = NewDelivery("web", lane, "bob", {"type": "answer", "content": content}, "https://shop.example/hook")
     return replace(ready, **values)
+
+
+def classifier_call(step: int = 1, attempt: int = 1) -> ModelCallKey:
+    return ModelCallKey(step, attempt, "classify", "offline/cheap")
+
+
+def alert(key: str, **values: Any) -> NewAlert:
+    """One that somebody is sent."""
+    ready = NewDelivery(
+        "alerts", "", "ops", {"type": "budget_warning"}, "https://ops.example/hook", kind="budget_warning"
+    )
+    return NewAlert(key, replace(ready, **values))
 
 
 def done(index: int, call_id: str, content: str = "ok", **values: Any) -> CallResult:
@@ -189,11 +206,64 @@ class Owner:
             await self.look()
         return None if started is None else started.log_seq
 
-    async def append(self, *call_ids: str, step: int = 1, side_effect: bool = True) -> int | None:
+    async def append(
+        self,
+        *call_ids: str,
+        step: int = 1,
+        side_effect: bool = True,
+        verbatim: Verbatim = NOTHING_VERBATIM,
+        model_call: SettledModelCall | None = None,
+    ) -> int | None:
         calls = tuple(ToolCall(call_id, "look_up", {"n": 1}) for call_id in call_ids)
         announced = tuple(AnnouncedCall(call.id, call.name, call.arguments, side_effect) for call in calls)
-        message = assistant("let me see", *calls)
-        return await self.store.append(self.fence, AppendStep(self.turn_id, step, message, announced, measured(step)))
+        message = replace(assistant("let me see", *calls), verbatim=verbatim)
+        asked = model_call or measured(step)
+        return await self.store.append(self.fence, AppendStep(self.turn_id, step, message, announced, asked))
+
+    def routing(self, route: str | None = "order", **values: Any) -> RouteTurn:
+        settled = SettledModelCall(classifier_call(), MEASURED)
+        return replace(RouteTurn(self.turn_id, route, settled, answer_call(1)), **values)
+
+    async def route(self, route: str | None = "order", **values: Any) -> bool:
+        routed = await self.store.route_turn(self.fence, self.seen, self.routing(route, **values))
+        await self.look()
+        return routed
+
+    def redirecting(self, **values: Any) -> RedirectTurn:
+        ready = RedirectTurn(self.turn_id, "orders", "r2", {"max_tool_calls": 9}, 1, answer_call(1, 7))
+        return replace(ready, **values)
+
+    async def redirect(self, **values: Any) -> bool:
+        redirected = await self.store.redirect_turn(self.fence, self.seen, self.redirecting(**values))
+        await self.look()
+        return redirected
+
+    async def screen(self, turn_id: str, *, estimate: Usage = ESTIMATE, **values: Any) -> ModelCallKey | None:
+        asked: dict[str, Any] = {"purpose": "moderate", "model": "offline/moderator", **values}
+        return await self.store.open_model_call(self.fence, self.seen, turn_id, 0, estimate=estimate, **asked)
+
+    def finishing(self, **values: Any) -> FinishAtOnce:
+        opening = self.opening()
+        ready = FinishAtOnce(
+            *(opening.turn_id, opening.positions, opening.agent, opening.channel, opening.recipient, opening.origin),
+            profile_revision="r1",
+            limits={"max_tool_calls": 50},
+            answer="come back later",
+            outcome="limited",
+            deliveries=(delivery(f"{self.fence.session_id}/web"),),
+            merging=opening.merging,
+        )
+        return replace(ready, **values)
+
+    def giving_up(self, **values: Any) -> FailQueued:
+        opening = self.opening()
+        error = {"type": "worker_lost", "message": "its workers died"}
+        ready = FailQueued(
+            *(opening.turn_id, opening.positions, opening.agent, opening.channel, opening.recipient, opening.origin),
+            error=error,
+            merging=opening.merging,
+        )
+        return replace(ready, **values)
 
     async def start_call(self, index: int = 0, step: int = 1, *, arguments_hash: str | None = None) -> CallStart:
         return await self.store.start_call(

@@ -26,7 +26,11 @@ INSERT INTO approvals (id, turn_id, call_id, session_id, tool, arguments_hash, a
 INSERT INTO messages (session_id, seq, turn_id, epoch, step, role, content, tool_calls, batch_open, at) VALUES
   (1, 1, 'running', 1, 0, 'user', 'hello', NULL, 0, $now), (1, 2, 'running', 1, 1, 'assistant', '', '[]', 2, $now);
 INSERT INTO model_calls (turn_id, step, attempt, purpose, session_id, agent, model, state, started_at,
-  settled_at) VALUES ('running', 1, 1, 'answer', 1, 'a', 'm', 'measured', $now, $now);
+  settled_at) VALUES ('running', 1, 1, 'answer', 1, 'a', 'm', 'measured', $now, $now),
+  ('running', 1, 2, 'answer', 1, 'a', 'm', 'open', $now, NULL),
+  ('running', 1, 3, 'answer', 1, 'a', 'm', 'estimated', $now, $now);
+UPDATE model_calls SET rolled_up = $yes WHERE attempt = 3;
+INSERT INTO alerts VALUES ('raised', $now);
 INSERT INTO profiles VALUES ('r', 'shop', '{}');
 INSERT INTO outbox (id, session_id, kind, channel, lane, lane_pos, recipient, payload, url, guarantee,
   max_attempts, timeout_s, order_wait_s, due_at, created_at, state, claim, claimed_at, claim_until, attempts)
@@ -85,7 +89,17 @@ REFUSED = {
     "a result too few": f"{MESSAGE} VALUES (1, 3, 'running', 1, 1, 'tool', 'x', 'a', 0, $now)",
     "a result without its call": f"{MESSAGE} VALUES (1, 3, 'running', 1, 1, 'tool', 'x', 'unknown', 1, $now)",
     "a result first of all": f"{MESSAGE} VALUES (1, 1, 'running', 1, 1, 'tool', 'x', 'a', 1, $now)",
+    "verbatim of no call": MESSAGE.replace("content", "verbatim, content")
+    + " VALUES (1, 3, 'running', 1, 1, 'tool', '[]', 'x', 'a', 1, $now)",
+    "handed on less than never": "UPDATE turns SET depth = -1 WHERE id = 'running'",
+    "routed by more agents than it had": """UPDATE turns SET routes = '["a", null]' WHERE id = 'running'""",
     "measured twice": "UPDATE model_calls SET state = 'measured', input = 9",
+    "added up before it is settled": "UPDATE model_calls SET rolled_up = $yes WHERE attempt = 2",
+    "added up twice": "UPDATE model_calls SET rolled_up = $yes WHERE attempt = 3",
+    "counted elsewhere": "UPDATE model_calls SET agent = 'b' WHERE attempt = 2",
+    "counted for another tenant": "UPDATE model_calls SET tenant = 'b' WHERE attempt = 2",
+    "counted on another day": "UPDATE model_calls SET started_at = $now WHERE attempt = 2",
+    "raised twice": "INSERT INTO alerts VALUES ('raised', $now)",
     "a revision changed": "UPDATE profiles SET data = '[]'",
     "delivered, and then not": "UPDATE outbox SET state = 'uncertain' WHERE id = 'delivered'",
     "uncertain, and sent by itself": "UPDATE outbox SET state = 'pending' WHERE id = 'uncertain'",
@@ -98,6 +112,10 @@ REFUSED = {
 
 ALLOWED = {
     "the next result": f"{MESSAGE} VALUES (1, 3, 'running', 1, 1, 'tool', 'x', 'a', 1, $now)",
+    "a route for each agent": """UPDATE turns SET depth = 1, routes = '["a", null]' WHERE id = 'running'""",
+    "what is settled added up": "UPDATE model_calls SET rolled_up = $yes WHERE attempt = 1",
+    "an estimate measured late": "UPDATE model_calls SET state = 'measured', input = 9 WHERE attempt = 3",
+    "another alert": "INSERT INTO alerts VALUES ('other', $now)",
     "an end with its time": "UPDATE turns SET state = 'failed', ended_at = $now WHERE id = 'running'",
     "a withdrawal": f"{MAIL} VALUES (1, 3, 'r', 'withdraw', '', $now, 'control', 'queued', 1, 'a', 'o')",
     "a parked turn": "UPDATE sessions SET turn_id = 'x', parked_at = $now",

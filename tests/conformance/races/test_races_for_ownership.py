@@ -79,6 +79,19 @@ def retry_model(store: Store, owner: Owner) -> Awaitable[Any]:
     return store.retry_model(owner.fence, owner.seen, owner.turn_id, answer_call(1, 2), estimate=ESTIMATE)
 
 
+def route_turn(store: Store, owner: Owner) -> Awaitable[Any]:
+    return store.route_turn(owner.fence, owner.seen, owner.routing(next_call=None))
+
+
+def redirect_turn(store: Store, owner: Owner) -> Awaitable[Any]:
+    return store.redirect_turn(owner.fence, owner.seen, owner.redirecting())
+
+
+def open_model_call(store: Store, owner: Owner) -> Awaitable[Any]:
+    asked = {"purpose": "moderate", "model": "offline/moderator", "estimate": ESTIMATE}
+    return store.open_model_call(owner.fence, owner.seen, owner.turn_id, 0, **asked)  # type: ignore[arg-type]
+
+
 def start_call(store: Store, owner: Owner) -> Awaitable[Any]:
     return store.start_call(owner.fence, owner.seen, owner.turn_id, 1, 1)
 
@@ -111,6 +124,9 @@ def drain(store: Store, owner: Owner) -> Awaitable[Any]:
 WRITES: dict[str, Write] = {
     "turns/append": append,
     "turns/retry_model": retry_model,
+    "turns/route_turn": route_turn,
+    "turns/redirect_turn": redirect_turn,
+    "turns/open_model_call": open_model_call,
     "turns/start_call": start_call,
     "turns/finish_call": finish_call,
     "turns/cross_boundary": cross_boundary,
@@ -119,7 +135,15 @@ WRITES: dict[str, Write] = {
     "endings/end": end,
     "endings/release_for_drain": drain,
 }
-BETWEEN_BATCHES = ("turns/append", "turns/retry_model", "endings/commit")
+BETWEEN_BATCHES = (
+    *("turns/append", "turns/retry_model", "turns/route_turn", "turns/redirect_turn", "turns/open_model_call"),
+    "endings/commit",
+)
+BEGINNINGS: dict[str, Write] = {
+    "turns/start": lambda store, owner: store.start(owner.fence, owner.seen, owner.opening()),
+    "endings/fail_queued": lambda store, owner: store.fail_queued(owner.fence, owner.seen, owner.giving_up()),
+    "endings/finish_at_once": lambda store, owner: store.finish_at_once(owner.fence, owner.seen, owner.finishing()),
+}
 LEASE_AS_SEEN = "(SELECT lease_id FROM sessions WHERE id = %(session_id)s) = %(lease_id)s"
 """Asks for the lease as it was when the statement began."""
 
@@ -147,6 +171,19 @@ async def test_nothing_is_written_behind_a_takeover(race: Race, name: str, lost:
     )
     assert claim is not None
     assert (written not in (None, False, NOT_HELD)) is lost
+
+
+@pytest.mark.parametrize("name", BEGINNINGS)
+@pytest.mark.parametrize("lost", [False, True], ids=["as it is", "naive"])
+async def test_nothing_begins_behind_a_takeover(race: Race, name: str, lost: bool) -> None:
+    owner = await race.waiting()
+    race.world.clock.advance(LEASE_S + 1)
+    statement = naive(name, ("lease_id = %(lease_id)s", LEASE_AS_SEEN)) if lost else AS_IT_IS
+    claim, begun = await race.overlap(
+        lambda held: held.store.claim(owner.fence.session_id, LEASE_S), BEGINNINGS[name](race.store(statement), owner)
+    )
+    assert claim is not None
+    assert (begun is not None) is lost
 
 
 @variants(

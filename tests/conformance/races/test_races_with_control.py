@@ -213,6 +213,22 @@ async def test_no_turn_starts_behind_a_hold(race: Race, statement: Altered, lost
 
 @variants(
     naive(
+        "endings/finish_at_once",
+        ("AND NOT paused", "AND NOT (SELECT paused FROM sessions WHERE id = %(session_id)s)"),
+    )
+)
+async def test_no_turn_finishes_at_once_behind_a_hold(race: Race, statement: Altered, lost: bool) -> None:
+    owner = await race.waiting()
+    held_, finished = await race.overlap(
+        lambda held: held.store.set_paused("s", True),
+        race.store(statement).finish_at_once(owner.fence, owner.seen, owner.finishing()),
+    )
+    assert held_
+    assert (finished is not None) is lost
+
+
+@variants(
+    naive(
         "intake/set_paused",
         (
             "mail_seq = mail_seq + (paused <> %(paused)s)::int",
