@@ -13,6 +13,7 @@ from typing import Self
 from actors.configuration import Configuration
 from actors.deliveries import Deliveries
 from actors.environment import Environment
+from actors.guarding import profile_guard
 from actors.ingress import Ingress
 from actors.lease import LeaseKeeper
 from actors.parts import Parts
@@ -69,7 +70,8 @@ class Embedded:
         self.bus = LocalBus()
         stage = Stage(self.configuration, parts.models, self.tools, ToolThreads(environment.slots))
         timing = environment.turn_timing
-        world = World(self.store, stage, self.events, parts.clock, self.bus, parts.crash, turn_timing=timing)
+        guard = profile_guard(self.configuration, stage)
+        world = World(self.store, stage, self.events, parts.clock, self.bus, parts.crash, guard, turn_timing=timing)
         keeper = LeaseKeeper(self.store.renewal(), environment.lease_s, parts.clock, self._urgent)
         self.runtime = Runtime(world, keeper, environment.slots)
         self.deliveries = Deliveries(environment, parts, self.outbox, self.configuration, self.events)

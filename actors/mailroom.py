@@ -149,8 +149,10 @@ class Mailroom:
 
     def _tell_refused(self, loaded: Loaded, turn_id: str | None, agent: str, refused: Mapping[int, Refusal]) -> None:
         emit = self._events(loaded, turn_id, agent)
-        for reason, count in Counter(refusal.reason for refusal in refused.values()).items():
-            emit(EventType.GUARDRAIL_BLOCKED, {"reason": reason, "count": count})
+        found = Counter((refusal.reason, refusal.pattern) for refusal in refused.values())
+        for (reason, pattern), count in found.items():
+            named = {"pattern": pattern} if pattern else {}
+            emit(EventType.GUARDRAIL_BLOCKED, {"reason": reason, **named, "count": count})
 
     def _events(self, loaded: Loaded, turn_id: str | None, agent: str) -> ScopedEvents:
         return events_of(loaded, self._lease.epoch, self._world.events, self._world.clock, turn_id, agent)

@@ -12,6 +12,7 @@ import asyncio
 from actors.broker.consuming import Consuming
 from actors.broker.gate import Gate
 from actors.environment import Environment
+from actors.guarding import profile_guard
 from actors.lease import LeaseKeeper
 from actors.parts import Parts
 from actors.processes.ground import Ground, prepared
@@ -43,7 +44,8 @@ class Worker:
         self._loop = loop
         stage = Stage(ground.configuration, parts.models, ground.tools, ToolThreads(environment.slots))
         events, timing = ground.coordination.events, environment.turn_timing
-        world = World(store, stage, events, parts.clock, ground.hints, parts.crash, turn_timing=timing)
+        guard = profile_guard(ground.configuration, stage)
+        world = World(store, stage, events, parts.clock, ground.hints, parts.crash, guard, turn_timing=timing)
         keeper = LeaseKeeper(store.renewal(), environment.lease_s, parts.clock, self._urgent)
         gate = Gate()
         self._runtime = Runtime(world, keeper, environment.slots, gate.set)

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo, field_validator
 
 from insika.agents.names import ModelRef
 from insika.choices import Language, Strictness
+from insika.documents import JsonObject
 from insika.parsing import Document, did_you_mean, shown
 from insika.readings.folding import folded_pattern
 from insika.regex import LinearRegex
@@ -111,12 +112,12 @@ class Guardrails(Document):
         return added
 
 
-def read_guardrails(written: Any) -> Any:
-    """The switches that are no mapping: false for all off, true for the defaults."""
-    if isinstance(written, bool):
-        return {} if written else {"input": False, "output": False}
-    return written
-
-
-GivenGuardrails = Annotated[Guardrails | None, BeforeValidator(read_guardrails)]
-"""None: the profile says nothing of them, and the defaults hold."""
+def switched(written: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A profile as it was written, with the switch `guardrails: false` (or true) as the mapping that it stands for."""
+    switch = written.get("guardrails")
+    if not isinstance(switch, bool):
+        return written
+    spelt = JsonObject(written)
+    spelt.repeated = getattr(written, "repeated", ())
+    spelt["guardrails"] = {} if switch else {"input": False, "output": False}
+    return spelt

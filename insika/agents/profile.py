@@ -6,12 +6,14 @@ immutable, and any change makes another revision. Nothing here reads a file.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, JsonValue, StringConstraints, field_validator
+from pydantic import BeforeValidator, Field, StringConstraints, field_validator
 
 from insika.agents.alerts import Alerts
 from insika.agents.budget import Budget
+from insika.agents.guardrails import Guardrails, switched
 from insika.agents.limits import Limits
 from insika.agents.names import Id, ModelRef
 from insika.agents.policies import PolicyName
@@ -70,8 +72,7 @@ class Profile(Document):
     routes: Routes | None = None
     alerts: Alerts | None = None
 
-    # Known, and accepted only where they ask for nothing: see `unsupported`.
-    guardrails: JsonValue = None
+    guardrails: Guardrails | None = None
 
     @field_validator("tools_allow", "tools_allow_groups")
     @classmethod
@@ -79,6 +80,11 @@ class Profile(Document):
         if names is None:  # written as null; a key that is left out is not validated
             raise ValueError("must not be null: leave the key out to allow every tool, or write [] to allow none")
         return names
+
+    @property
+    def guards(self) -> Guardrails:
+        """The guardrails in force: those that are given, or the default ones."""
+        return Guardrails() if self.guardrails is None else self.guardrails
 
     @property
     def provider(self) -> str:
@@ -104,7 +110,11 @@ def load_profile(data: object, where: str) -> Profile:
 
     Raises InvalidConfiguration listing every mistake with its dotted path."""
     return parse_document(
-        Profile, data, where, more_problems=lambda document: refusals(document, IN_PROFILES), written_as=_written_as
+        Profile,
+        switched(data) if isinstance(data, Mapping) else data,
+        where,
+        more_problems=lambda document: refusals(document, IN_PROFILES),
+        written_as=_written_as,
     )
 
 

@@ -27,7 +27,11 @@ class Unsupported:
 
 
 IN_PROFILES: tuple[Unsupported, ...] = (
-    Unsupported("guardrails", keys=("input", "output", "strictness", "moderator", "responses")),
+    Unsupported("guardrails.output"),
+    Unsupported("guardrails.moderator"),
+    Unsupported("guardrails.responses"),
+    Unsupported("guardrails.redact"),
+    Unsupported("guardrails.keep"),
     Unsupported("budget", keys=("daily", "monthly", "soft", "alert_at")),
     Unsupported("reliability", keys=("retries", "backoff", "timeout", "fallback", "circuit_breaker")),
     Unsupported("routes"),

@@ -16,9 +16,12 @@ from insika.storage.rows import Mail
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a guard refused a text: a name of the guard's own, never the text."""
+    """Why a guard refused a text: names of the guard's own, never the text. `reason` says of what kind it is, `pattern`
+    ("" for none) what was found. `reply` ("" for none) is what the person is to read instead of an answer."""
 
     reason: str
+    pattern: str = ""
+    reply: str = ""
 
 
 class InputGuard(Protocol):

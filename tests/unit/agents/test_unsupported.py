@@ -11,7 +11,11 @@ from insika.settings import load_settings
 
 PROFILE = {"id": "a", "model": "offline/demo"}
 ASKING_OF_PROFILES: dict[str, Any] = {
-    "guardrails": {"input": True},
+    "guardrails.output": True,
+    "guardrails.moderator": "openai/gpt-4o-mini",
+    "guardrails.responses": {"default": "No."},
+    "guardrails.redact": [{"kind": "order", "pattern": "ORD-[0-9]{6}"}],
+    "guardrails.keep": ["support@shop.example"],
     "budget": {"daily": 100_000},
     "reliability": {"retries": 2},
     "routes": {"shopping": "wants to browse"},
@@ -68,7 +72,7 @@ def test_a_section_that_is_null_asks_for_nothing(section: str) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        {"guardrails": {"input": False, "output": False}},
+        {"guardrails": {"output": False, "moderator": None, "responses": {}, "redact": [], "keep": []}},
         {"budget": {"daily": None, "monthly": None, "soft": False}},
         {"alerts": {"webhook": None}},
         {"reliability": {"fallback": [], "circuit_breaker": {}}},
