@@ -71,6 +71,9 @@ def hold(turns: Sequence[Turn], prompts: Sequence[Prompt], bare: Bare, *, reason
         else:
             assert grows(bare(earlier), bare(later)) == (turn.load_from == next_turn.load_from), where
     assert any(bare(prompt) != prompt for prompt in prompts) == reasons
+    for turn in turns:
+        opening = prompts[turn.asked[0]]
+        assert bare(opening) == opening, f"reasoning of an earlier turn went back in {turn.said}"
 
 
 def has_had_everything(turns: Sequence[Turn], prompts: Sequence[Prompt]) -> None:
@@ -141,10 +144,14 @@ async def test_anthropic_s_models_get_a_prompt_that_only_grows(
 
 
 def openai_bare(prompt: Prompt) -> Prompt:
+    """DeepSeek wants the field also where there is nothing to say in it any more: then it holds a blank."""
+
     def bare(piece: bytes) -> bytes:
         head, said = json.loads(piece)
-        reasoned = [said.pop(field, None) for field in ("reasoning_content", "reasoning_details")]
-        return json.dumps([head, said]).encode() if any(reasoned) else piece
+        if "reasoning_content" in said:
+            said["reasoning_content"] = " "
+        said.pop("reasoning_details", None)
+        return json.dumps([head, said], ensure_ascii=False).encode()
 
     return [bare(piece) for piece in prompt]
 
