@@ -120,6 +120,7 @@ class TurnRunner:
             fresh=False,
             approvals=loaded.approvals,
             now=loaded.now,
+            model=turn.model or "",
         )
         state.lost = self.owed
         to = Addressee(turn.agent, turn.channel, turn.recipient)

@@ -6,6 +6,7 @@ Each attempt is one request, built anew from the log, with a row of its own; of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -40,11 +41,30 @@ Decision = TryAgain | GiveUp
 
 
 class Attempts(Protocol):
-    """The policy of one turn."""
+    """The policy of one turn. For each attempt `before` is called once, and then one of `after`, `succeeded` and `left`.
+    To call `left` when none of them is owed changes nothing."""
 
-    def after(self, failed: Sequence[FailedAttempt], left_s: float) -> Decision:
+    @property
+    def timeout_s(self) -> float:
+        """How long one attempt may take as a whole; past it, it has failed in a way that may pass."""
+        ...
+
+    async def before(self, model: str, failed: Sequence[FailedAttempt]) -> str:
+        """The model to ask now where `model` was to be asked: the same, or one behind it. `failed` as in `after`, or
+        none. Raises ProviderError where none may be asked."""
+        ...
+
+    async def after(self, failed: Sequence[FailedAttempt], left_s: float) -> Decision:
         """`failed`: every attempt that this owner has made at the step at hand, in order, from one; those of owners
         that died are not among them. `left_s`: seconds that the turn has left, above 0."""
+        ...
+
+    async def succeeded(self) -> None:
+        """The attempt gave a whole message."""
+        ...
+
+    async def left(self) -> None:
+        """The attempt was abandoned: the turn was cut, or its owner had to stop."""
         ...
 
 
@@ -59,12 +79,23 @@ class OneAttempt:
     after half a second, since a load balancer that restarts has mended itself by then.
     """
 
-    def after(self, failed: Sequence[FailedAttempt], left_s: float) -> Decision:
+    timeout_s = math.inf
+
+    async def before(self, model: str, failed: Sequence[FailedAttempt]) -> str:
+        return model
+
+    async def after(self, failed: Sequence[FailedAttempt], left_s: float) -> Decision:
         last = failed[-1]
         if len(failed) > len(UNSENT_WAITS_S) or not all(_never_sent(each.error) for each in failed):
             return GiveUp(last.error)
         wait_s = UNSENT_WAITS_S[len(failed) - 1]
         return TryAgain(wait_s, last.model) if wait_s < left_s else GiveUp(last.error)
+
+    async def succeeded(self) -> None:
+        return None
+
+    async def left(self) -> None:
+        return None
 
 
 def _never_sent(error: ProviderError) -> bool:

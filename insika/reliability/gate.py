@@ -30,7 +30,7 @@ class Gate(Protocol):
         ...
 
     async def left(self) -> None:
-        """Without a result that says anything of the model."""
+        """Without a result that says anything of the model. Without an attempt under way this changes nothing."""
         ...
 
 

@@ -13,7 +13,7 @@ from insika.errors import ProviderError
 from insika.events import EventType
 from insika.messages import NO_USAGE, Usage
 from insika.ports import Finished
-from insika.reliability.attempts import FailedAttempt, GiveUp, TryAgain
+from insika.reliability.attempts import FailedAttempt, GiveUp
 from insika.storage.operations import ModelCallKey
 from insika.turn.estimate import estimate_usage
 from insika.turn.ports import TurnPorts
@@ -40,31 +40,61 @@ class StepAsker:
 
     async def ask(self, purpose: str, *, may_call: bool) -> Answered:
         """Raises ProviderError or ProviderFatal when the policy gives up, and as `ModelAsker.ask` does."""
-        state = self._state
+        state, attempts = self._state, self._ports.attempts
         failed: list[FailedAttempt] = []
-        key = ModelCallKey(state.step, state.attempt, purpose, self._turn.model)
-        if not state.request_open:
-            await self._open(key, state.lost if state.lost != NO_USAGE else self._guess())
-        while True:
-            state.request_open = False
-            try:
-                return Answered(key, await self._asker.ask(state, key, may_call=may_call))
-            except ProviderError as error:
-                self._tell(key, error)
-                failed.append(FailedAttempt(key.model, error))
-                again = self._again(failed)
-            await self._asker.rest(again.after_s)
-            state.attempt += 1
-            key = ModelCallKey(state.step, state.attempt, purpose, again.model)
-            state.unbooked = True
-            await self._open(key, self._asker.owed)
+        meant = self.model
+        model = await attempts.before(meant, failed)
+        try:
+            key = await self._first(purpose, meant, model)
+            while True:
+                state.request_open = False
+                try:
+                    finished = await self._asker.ask(state, key, may_call=may_call, limit_s=attempts.timeout_s)
+                    break
+                except ProviderError as error:
+                    self._tell(key, error)
+                    failed.append(FailedAttempt(key.model, error))
+                key = await self._next(purpose, failed)
+        except BaseException:
+            await attempts.left()
+            raise
+        await attempts.succeeded()
+        state.model = key.model
+        return Answered(key, finished)
 
-    def _again(self, failed: list[FailedAttempt]) -> TryAgain:
-        """Raises what the turn ends with when there is no other attempt."""
-        decision = self._ports.attempts.after(failed, self._asker.left_s)
+    @property
+    def model(self) -> str:
+        """The one to ask: it answered last, or is the agent's own."""
+        return self._state.model or self._turn.model
+
+    async def _first(self, purpose: str, meant: str, model: str) -> ModelCallKey:
+        """The first attempt's key, its row written."""
+        state = self._state
+        if state.request_open and model == meant:
+            return ModelCallKey(state.step, state.attempt, purpose, model)
+        cost = state.lost if state.lost != NO_USAGE else self._guess()
+        if state.request_open:  # its row is written, but the model it names is not asked
+            state.attempt += 1
+            cost = NO_USAGE
+        key = ModelCallKey(state.step, state.attempt, purpose, model)
+        await self._open(key, cost)
+        self._tell_change(key, meant)
+        return key
+
+    async def _next(self, purpose: str, failed: list[FailedAttempt]) -> ModelCallKey:
+        """The next attempt's key, its row written. Raises what the turn ends with when there is no other attempt."""
+        state, attempts = self._state, self._ports.attempts
+        decision = await attempts.after(failed, self._asker.left_s)
         if isinstance(decision, GiveUp):
             raise decision.error
-        return decision
+        await self._asker.rest(decision.after_s)
+        model = await attempts.before(decision.model, failed)
+        state.attempt += 1
+        key = ModelCallKey(state.step, state.attempt, purpose, model)
+        state.unbooked = True
+        await self._open(key, self._asker.owed)
+        self._tell_change(key, failed[-1].model)
+        return key
 
     async def _open(self, key: ModelCallKey, cost: Usage) -> None:
         """Write the row of another attempt, and what the one before it is booked at."""
@@ -82,3 +112,8 @@ class StepAsker:
         about: dict[str, Any] = {"step": key.step, "attempt": key.attempt, "model": key.model}
         why = {"action": str(error.action), "status": error.status, "retry_after": error.retry_after}
         self._ports.emit(EventType.PROVIDER_FAILURE, {**about, **why})
+
+    def _tell_change(self, key: ModelCallKey, before: str) -> None:
+        if key.model != before:
+            about = {"step": key.step, "attempt": key.attempt, "model": key.model, "instead_of": before}
+            self._ports.emit(EventType.PROVIDER_FALLBACK, about)

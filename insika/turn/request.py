@@ -7,6 +7,7 @@ again a request that broke in a way nobody has thought of costs money and helps 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable
 from contextlib import aclosing
 from dataclasses import replace
@@ -61,16 +62,16 @@ class ModelAsker:
         """The last request's stream has shown something: text, or reasoning."""
         return self._streamed > 0
 
-    async def ask(self, state: TurnState, key: ModelCallKey, *, may_call: bool) -> Finished:
-        """One attempt, built anew from the log. Raises ProviderError, ProviderFatal, TurnTimeout or LeaseLost;
-        Superseded when it was cut."""
+    async def ask(self, state: TurnState, key: ModelCallKey, *, may_call: bool, limit_s: float = math.inf) -> Finished:
+        """One attempt of at most `limit_s` seconds, built anew from the log. Raises ProviderError, also when that time
+        is over, ProviderFatal, TurnTimeout or LeaseLost; Superseded when it was cut."""
         request = self._request(state, key, may_call=may_call)
         self.check_time()
         self._ports.log.may_start()
         self._unsettled, self._streamed, self._so_far, self._measured = request, 0, None, None
         self._times.asked(key.step, key.attempt)
         try:
-            return await self._in_time(self._stream(request, key))
+            return await self._in_time(self._stream(request, key), limit_s)
         except ProviderError as error:
             if not error.sent:
                 self._unsettled = None  # nobody was asked, so nothing is owed
@@ -132,13 +133,16 @@ class ModelAsker:
             note=turn.note,
         )
 
-    async def _in_time(self, waiting: Awaitable[T]) -> T:
+    async def _in_time(self, waiting: Awaitable[T], limit_s: float = math.inf) -> T:
+        left_s = self.left_s
         try:
-            async with asyncio.timeout(self.left_s) as self._waiting:
+            async with asyncio.timeout(min(left_s, limit_s)) as self._waiting:
                 return await waiting
         except TimeoutError:
             if self._cut:
                 raise Superseded from None
+            if limit_s < left_s:
+                raise ProviderError(f"the model gave no whole answer within {limit_s:g} s") from None
             raise self._timeout() from None
         finally:
             self._waiting, self._cut = None, False

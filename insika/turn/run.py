@@ -133,7 +133,7 @@ class TurnLoop:
 
     async def _cross(self, batch: OpenBatch, results: tuple[CallResult, ...]) -> None:
         closing = [tool_result(result.call_id, result.content, is_error=result.is_error) for result in results]
-        next_call = ModelCallKey(batch.step + 1, 1, self._purpose, self._turn.model)
+        next_call = ModelCallKey(batch.step + 1, 1, self._purpose, self._steps.model)
         for look in range(LOOKS_AT_ONE_BOUNDARY + 1):
             said = self._rules.close(closing, self._log.waiting())
             boundary = CrossBoundary(

@@ -51,7 +51,8 @@ class TurnState:
     turn's. `step` is the one at hand, counted from 1; `attempt` the next attempt at its model request. `request_open`:
     that attempt's row is written, and nobody has asked yet. `usage`: what the turn's requests have cost so far, as
     far as it is booked; `unbooked`: an attempt before this one has a row that is open still, and `lost` is what it
-    cost, where its owner knows although it could not write it."""
+    cost, where its owner knows although it could not write it. `model`: the reference of the one that answered last,
+    which stays for the turn; "" before any has."""
 
     history: list[Message]
     turn: list[LogEntry]
@@ -62,6 +63,7 @@ class TurnState:
     usage: Usage = NO_USAGE
     lost: Usage = NO_USAGE
     unbooked: bool = False
+    model: str = ""
 
     @property
     def turn_from(self) -> int:
@@ -78,6 +80,7 @@ def state_from_log(
     fresh: bool,
     approvals: Sequence[ApprovalRow] = (),
     now: datetime = NEVER,
+    model: str = "",
 ) -> TurnState:
     """Where the turn stands. `fresh`: this owner itself has just opened the request's row and not yet asked.
     `approvals` are the turn's, and `now` is the store's time as they were loaded: by it they have expired or not."""
@@ -95,6 +98,7 @@ def state_from_log(
         batch=batch,
         usage=sum((row.usage for row in model_calls), NO_USAGE),
         unbooked=not fresh and any(row.state == "open" for row in model_calls),
+        model=model,
     )
 
 

@@ -11,7 +11,7 @@ from insika.clock import ManualClock
 from insika.errors import FailureAction, ProviderError, ProviderFatal
 from insika.messages import NO_USAGE, ToolCall, Usage, assistant
 from insika.ports import TextDelta, ThinkingDelta, UsageSoFar
-from insika.reliability.attempts import UNSENT_WAITS_S, GiveUp, TryAgain
+from insika.reliability.attempts import UNSENT_WAITS_S, GiveUp, OneAttempt, TryAgain
 from insika.turn.log import Answer, Failure, Superseded
 from insika.turn.run import TurnLoop
 from tests.loop_doubles import MODEL, Turn, forever, identity
@@ -20,10 +20,10 @@ from tests.spoken_models import SpokenModel, finished, unsent
 SECRET = "key sk-123 of ana@example.com"
 
 
-class TryThrice:
+class TryThrice(OneAttempt):
     """A policy that lets a second model have a go, and a third."""
 
-    def after(self, failed, left_s):
+    async def after(self, failed, left_s):
         if len(failed) == 3:
             return GiveUp(failed[-1].error)
         return TryAgain(0.1 * len(failed), f"other/m{len(failed)}")
@@ -225,10 +225,12 @@ async def test_what_a_stream_told_last_counts():
 
 async def test_what_one_attempt_told_is_not_booked_for_the_next():
     turn = Turn(SpokenModel([UsageSoFar(Usage(input=9000)), ProviderError("cut")], [ProviderFatal("no")]))
-    turn.attempts = TryThrice()
-    turn.attempts.after = lambda failed, left_s: (
-        GiveUp(failed[-1].error) if len(failed) == 2 else TryAgain(0.0, failed[-1].model)
-    )
+
+    class TryTwice(OneAttempt):
+        async def after(self, failed, left_s):
+            return GiveUp(failed[-1].error) if len(failed) == 2 else TryAgain(0.0, failed[-1].model)
+
+    turn.attempts = TryTwice()
     await turn.run()
 
     first, second = turn.log.model_calls.values()

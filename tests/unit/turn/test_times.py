@@ -8,7 +8,7 @@ from insika.clock import ManualClock
 from insika.errors import ProviderError
 from insika.messages import ToolCall, assistant
 from insika.ports import TextDelta, ThinkingDelta, UsageSoFar
-from insika.reliability.attempts import GiveUp, TryAgain
+from insika.reliability.attempts import GiveUp, OneAttempt, TryAgain
 from insika.turn.times import DetailedTimes
 from tests.loop_doubles import Turn
 from tests.spoken_models import SpokenModel, finished, unsent
@@ -114,8 +114,8 @@ async def test_a_request_that_is_made_again_has_its_own_first_token_and_its_time
 
 
 async def test_a_first_token_of_an_attempt_is_not_that_of_the_next():
-    class Again:
-        def after(self, failed, left_s):
+    class Again(OneAttempt):
+        async def after(self, failed, left_s):
             return TryAgain(0.0, "m/m") if len(failed) == 1 else GiveUp(failed[-1].error)
 
     it = timed(lambda p: [[p(1), TextDelta("x"), ProviderError("cut")], [p(1), ProviderError("down")]])
