@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Self
 
 from actors.configuration import Configuration
 from actors.deliveries import Deliveries
 from actors.environment import Environment
-from actors.guarding import profile_guard
 from actors.ingress import Ingress
 from actors.lease import LeaseKeeper
 from actors.parts import Parts
 from actors.references import log_what_is_missing
 from actors.runtime import Runtime
-from actors.stage import Stage
 from actors.stores import Stores, migrate_database, open_stores
 from actors.sweeper import Sweeper
 from actors.tool_set import tool_set
-from actors.world import World
-from insika.coordination.local import LocalEventStream
-from insika.tools.threads import ToolThreads
+from actors.turn_world import turn_world
+from insika.coordination.local import LocalEventStream, local_coordination
 from outbox.recovery import RecoveredDeliveries
 
 __all__ = ["Embedded", "LocalBus", "Parts"]
@@ -65,13 +63,11 @@ class Embedded:
         self.store = stores.store
         self.outbox = stores.outbox
         self.events = LocalEventStream()
+        coordination = replace(local_coordination(parts.clock), events=self.events)
         self.tools = tool_set(environment, parts)
         self.configuration = Configuration(self.store, self.tools.problems)
         self.bus = LocalBus()
-        stage = Stage(self.configuration, parts.models, self.tools, ToolThreads(environment.slots))
-        timing = environment.turn_timing
-        guard = profile_guard(self.configuration, stage)
-        world = World(self.store, stage, self.events, parts.clock, self.bus, parts.crash, guard, turn_timing=timing)
+        world = turn_world(environment, parts, self.store, self.configuration, self.tools, coordination, self.bus)
         keeper = LeaseKeeper(self.store.renewal(), environment.lease_s, parts.clock, self._urgent)
         self.runtime = Runtime(world, keeper, environment.slots)
         self.deliveries = Deliveries(environment, parts, self.outbox, self.configuration, self.events)

@@ -38,9 +38,11 @@ from insika.turn.state import TurnIdentity
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A turn ready to run. `limits` is what is frozen with it."""
+    """A turn ready to run, by the `profile` it began with. `limits` is what is frozen with it. `provider` speaks for
+    every model that there is."""
 
     identity: TurnIdentity
+    profile: Profile
     revision: str
     limits: Mapping[str, Any]
     provider: ModelProvider
@@ -131,15 +133,16 @@ class Stage:
             needs_approval=lambda name: self._needs_approval(agent, name),
             on_raised=ToolFailures(turn_id, session.name, profile.id),
         )
-        return Staged(identity, agent.revision, limits.as_dict(), provider, toolbox)
+        return Staged(identity, profile, agent.revision, limits.as_dict(), provider, toolbox)
 
     def _provider(self, profile: Profile) -> ModelProvider:
         try:
-            return self._models.resolve(profile.model, self._hosted())[0]
+            self._models.resolve(profile.model, self._hosted())
         except InvalidConfiguration as error:
             why = "; ".join(why for _, why in error.problems)
             where = f"agent {profile.id!r} cannot be run here on {profile.model}"
             raise ProviderFatal(f"{where}: {why}", field="model") from error
+        return self._models.speaker(self._hosted())
 
     def _hosted(self) -> Sequence[HostedModels]:
         return self._configuration.settings().providers

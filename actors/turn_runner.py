@@ -150,8 +150,10 @@ class TurnRunner:
         )
         self._toolbox, self._turn_log = staged.toolbox, log
         world = self._world
+        session = loaded.session
+        attempts = world.policies.attempts(staged.profile, session.tenant, turn_id, session.name, emit)
         ports = TurnPorts(
-            staged.provider, staged.toolbox, log, emit, world.clock, world.crash, times, sleep=world.sleep
+            staged.provider, staged.toolbox, log, emit, world.clock, world.crash, times, attempts, world.sleep
         )
         self._loop = TurnLoop(staged.identity, state, ports)
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
+from actors.reliable_turns import OneAttemptEach, TurnPolicies
 from actors.stage import Stage
 from actors.wakes import Wakes
 from insika.clock import Clock
@@ -17,7 +18,8 @@ from insika.turn.ports import Sleep
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """`turn_timing`: measure each turn step by step, and tell. `sleep` is how a turn waits between two attempts."""
+    """`turn_timing`: measure each turn step by step, and tell. `sleep` is how a turn waits between two attempts,
+    `policies` say how many there may be, and at which models."""
 
     store: OwnerStore
     stage: Stage
@@ -28,3 +30,4 @@ class World:
     guard: InputGuard = field(default_factory=NoInputGuard)
     turn_timing: bool = False
     sleep: Sleep = asyncio.sleep
+    policies: TurnPolicies = field(default_factory=OneAttemptEach)

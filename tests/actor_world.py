@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -269,7 +270,7 @@ class Process:
 
         self.control = Control(self.store, self, self, self.events, clock)  # type: ignore[arg-type]
 
-    async def begin(self, profiles: Sequence[dict[str, Any]], others: Mapping[str, Any]) -> None:
+    async def begin(self, profiles: Sequence[dict[str, Any]], others: Mapping[str, Any] = MappingProxyType({})) -> None:
         channel = {"id": CHANNEL, "url": "https://shop.example/hook", "secret": SECRET}
         settings = load_settings({"channels": [channel], **others}, "test")
         await self.store.apply_settings(settings.revision(), settings.document(), "operator")

@@ -12,16 +12,13 @@ import asyncio
 from actors.broker.consuming import Consuming
 from actors.broker.gate import Gate
 from actors.environment import Environment
-from actors.guarding import profile_guard
 from actors.lease import LeaseKeeper
 from actors.parts import Parts
 from actors.processes.ground import Ground, prepared
 from actors.processes.running import CONSUMER_STOP_S, on_loop, until_stopped
 from actors.runtime import Runtime
-from actors.stage import Stage
 from actors.sweeper import Sweeper
-from actors.world import World
-from insika.tools.threads import ToolThreads
+from actors.turn_world import turn_world
 
 WAKE_THREADS = 8
 """Claims under way at once: each holds a thread for as long as its statement takes."""
@@ -42,10 +39,9 @@ class Worker:
         environment, parts, store = ground.environment, ground.parts, ground.stores.store
         self._ground = ground
         self._loop = loop
-        stage = Stage(ground.configuration, parts.models, ground.tools, ToolThreads(environment.slots))
-        events, timing = ground.coordination.events, environment.turn_timing
-        guard = profile_guard(ground.configuration, stage)
-        world = World(store, stage, events, parts.clock, ground.hints, parts.crash, guard, turn_timing=timing)
+        world = turn_world(
+            environment, parts, store, ground.configuration, ground.tools, ground.coordination, ground.hints
+        )
         keeper = LeaseKeeper(store.renewal(), environment.lease_s, parts.clock, self._urgent)
         gate = Gate()
         self._runtime = Runtime(world, keeper, environment.slots, gate.set)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 
-from insika.errors import InvalidConfiguration
+from insika.errors import InvalidConfiguration, ProviderFatal
 from insika.model_endpoints import HostedModels
-from insika.ports import ModelProvider
+from insika.ports import ModelEvent, ModelProvider, ModelRequest
 from insika.providers.hosted import HostedProviders, NoHostedProviders
 
 
@@ -63,6 +63,26 @@ class ModelCatalog:
         name, _, model = reference.partition("/")
         return (self._providers[name] if models is None else self.hosted.adapter(models)), model
 
+    def speaker(self, given: Sequence[HostedModels] = ()) -> ModelProvider:
+        """One provider for every model there is: whoever speaks for a request is found by its reference, when it is
+        made."""
+        return _Speaker(self, given)
+
     async def aclose(self) -> None:
         """Close the connections to hosted models."""
         await self.hosted.aclose()
+
+
+class _Speaker:
+    def __init__(self, catalog: ModelCatalog, given: Sequence[HostedModels]) -> None:
+        self._catalog = catalog
+        self._given = given
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """Raises ProviderFatal for a model that nobody here can ask."""
+        try:
+            provider, _ = self._catalog.resolve(request.reference, self._given)
+        except InvalidConfiguration as error:
+            why = "; ".join(why for _, why in error.problems)
+            raise ProviderFatal(f"{request.reference} cannot be asked: {why}", field="model") from error
+        return provider.stream(request)

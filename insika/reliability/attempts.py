@@ -41,7 +41,7 @@ Decision = TryAgain | GiveUp
 
 
 class Attempts(Protocol):
-    """The policy of one turn. For each attempt `before` is called once, and then one of `after`, `succeeded` and `left`.
+    """The policy of one turn. For each attempt `before` is called once, then one of `after`, `succeeded` and `left`.
     To call `left` when none of them is owed changes nothing."""
 
     @property

@@ -1,4 +1,4 @@
-"""A step under a reliability policy: retries, the next model, the one that stays, an attempt's own time, and the gate."""
+"""A step under a reliability policy: retries, the next model, the one that stays, an attempt's time, and the gate."""
 
 from __future__ import annotations
 

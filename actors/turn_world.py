@@ -1,0 +1,39 @@
+"""What the turns of a process reach the world through, put together: the same in a worker and embedded."""
+
+from __future__ import annotations
+
+from actors.configuration import Configuration
+from actors.environment import Environment
+from actors.guarding import profile_guard
+from actors.parts import Parts
+from actors.reliable_turns import ReliableTurns
+from actors.stage import Stage
+from actors.tool_set import ToolSet
+from actors.wakes import Wakes
+from actors.world import World
+from insika.coordination.port import Coordination
+from insika.storage.port import Store
+from insika.tools.threads import ToolThreads
+
+
+def turn_world(  # noqa: PLR0917 - what a process has opened, once
+    environment: Environment,
+    parts: Parts,
+    store: Store,
+    configuration: Configuration,
+    tools: ToolSet,
+    coordination: Coordination,
+    wakes: Wakes,
+) -> World:
+    stage = Stage(configuration, parts.models, tools, ToolThreads(environment.slots))
+    return World(
+        store,
+        stage,
+        coordination.events,
+        parts.clock,
+        wakes,
+        parts.crash,
+        profile_guard(configuration, stage),
+        turn_timing=environment.turn_timing,
+        policies=ReliableTurns(configuration, coordination.circuits, store, parts.clock),
+    )
