@@ -30,6 +30,7 @@ class _PatternEntry(Document):
     view: Literal["words", "text"] = "words"
     regex: str
     unless: str = ""
+    unless_near: str = ""
     matches: Annotated[tuple[str, ...], Field(min_length=1)]
     passes: Annotated[tuple[str, ...], Field(min_length=1)]
 
@@ -88,6 +89,7 @@ def _patterns(file: _LanguageFile) -> Iterator[Pattern]:
             View(entry.view),
             _filled(entry.regex, fragments),
             _filled(entry.unless, fragments),
+            _filled(entry.unless_near, fragments),
             entry.matches,
             entry.passes,
         )

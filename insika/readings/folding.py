@@ -18,7 +18,7 @@ _UNSEEN = re.compile(
 )
 """Marks on letters, and what takes no room: joiners, direction marks, variation selectors, fillers."""
 _WORD = re.compile(r"[^\W_]+|[.!?;:](?![.!?;:])")
-_LETTERS = re.compile(r"(?: \w(?= )){3}")
+_LETTERS = re.compile(r"(?: \w(?: \.)?(?= )){3}")
 _SPELT_OUT = re.compile(r"(?<!\w)(?:\w[ .*_\-]){2,}\w(?!\w)")
 _BETWEEN = re.compile(r"[ .*_\-]")
 
@@ -31,7 +31,7 @@ def folded(text: str) -> str:
         drawn = text.translate(_DRAWN) if max(text) >= _FIRST_DRAWN else text
         text = _UNSEEN.sub("", unicodedata.normalize("NFKD", drawn))
         if not text.isascii():
-            text = text.translate(LOOKALIKES)
+            return text.translate(LOOKALIKES).casefold().translate(LOOKALIKES)
     return text.casefold()
 
 

@@ -13,10 +13,10 @@ from functools import cached_property
 from insika.policy.guardrails.pattern import Pattern, View
 from insika.policy.guardrails.verdict import ALLOW, Block, GuardVerdict
 from insika.readings.reading import Reading, readings
-from insika.regex import LinearRegex, any_of
+from insika.regex import LinearRegex, Span, any_of
 
 NEAR = 90
-"""Bytes before and after a match in which its excuse may stand."""
+"""Bytes before and after a match in which what excuses it may stand."""
 
 
 class _Rule:
@@ -30,14 +30,22 @@ class _Rule:
         return LinearRegex(self.pattern.regex, ignore_case=True)
 
     @cached_property
-    def _unless(self) -> LinearRegex:
-        return LinearRegex(self.pattern.unless, ignore_case=True)
+    def _excuses(self) -> Sequence[tuple[LinearRegex, bool]]:
+        """Each with whether it must share a part with what it excuses."""
+        given = ((self.pattern.unless, True), (self.pattern.unless_near, False))
+        return [(LinearRegex(excuse, ignore_case=True), shares) for excuse, shares in given if excuse]
 
     def speaks_against(self, text: bytes) -> bool:
-        if not self.pattern.unless:
-            return self._regex.found_in(text)
+        return any(not self._excused(text, found) for found in self._regex.spans(text))
+
+    def _excused(self, text: bytes, found: Span) -> bool:
+        start, end = found
+        first = max(0, start - NEAR)
+        around = text[first : end + NEAR]
         return any(
-            not self._unless.found_in(text[max(0, start - NEAR) : end + NEAR]) for start, end in self._regex.spans(text)
+            not shares or (first + excuse[0] < end and first + excuse[1] > start)
+            for regex, shares in self._excuses
+            for excuse in regex.spans(around)
         )
 
 

@@ -25,8 +25,8 @@ class View(enum.StrEnum):
 class Pattern:
     """`regex` and `unless` are for `LinearRegex`, and for folded text. `strictness`: the lowest at which it counts.
 
-    A match is excused when `unless` (empty: nothing) matches near it. `matches` and `passes` are examples that its
-    tests hold it to."""
+    A match is excused by a match of `unless` that shares a part with it, and by one of `unless_near` not far from it
+    (empty: nothing excuses it). `matches` and `passes` are examples that its tests hold it to."""
 
     id: str
     category: str
@@ -35,6 +35,7 @@ class Pattern:
     view: View
     regex: str
     unless: str = ""
+    unless_near: str = ""
     matches: tuple[str, ...] = ()
     passes: tuple[str, ...] = ()
 
@@ -52,7 +53,7 @@ def chosen(built_in: Iterable[Pattern], rules: Guardrails) -> Sequence[Pattern]:
             and pattern.id not in removed
         ),
         *(
-            Pattern(own.id, own.category, OWN, Strictness.LOW, View(own.view), own.folded, own.folded_unless)
+            Pattern(own.id, own.category, OWN, Strictness.LOW, View(own.view), own.folded, "", own.folded_unless)
             for own in rules.add
         ),
     ]
