@@ -11,6 +11,7 @@ import redis.asyncio
 from insika.clock import SystemClock
 from insika.coordination.redis.coordination import RedisCoordination
 from insika.coordination.redis.events import Bounds
+from insika.coordination.redis.questions import PATIENCE_S
 from scripts.private_services.server import PrivateServer
 from scripts.private_services.together import PrivateServices
 
@@ -57,8 +58,10 @@ async def process(server: OwnRedis) -> AsyncIterator[Callable[..., RedisCoordina
     """Each call is one more process of one deployment."""
     started: list[RedisCoordination] = []
 
-    def start(url: str | None = None, bounds: Bounds | None = None) -> RedisCoordination:
-        coordination = RedisCoordination(url or server.url, SystemClock(), bounds=bounds)
+    def start(
+        url: str | None = None, bounds: Bounds | None = None, patience_s: float = PATIENCE_S
+    ) -> RedisCoordination:
+        coordination = RedisCoordination(url or server.url, SystemClock(), bounds=bounds, patience_s=patience_s)
         coordination.start()
         started.append(coordination)
         return coordination
