@@ -36,6 +36,15 @@ def _is_pattern(pattern: str) -> str:
 _Pattern = Annotated[str, StringConstraints(min_length=1, max_length=1_000), AfterValidator(_is_pattern)]
 
 
+def _is_recognisable(kept: str) -> str:
+    if sum(sign.isalnum() for sign in kept) < 4:
+        raise ValueError("must have at least 4 letters or digits")
+    return kept
+
+
+_Kept = Annotated[str, StringConstraints(max_length=100), AfterValidator(_is_recognisable)]
+
+
 class OwnPattern(Document):
     """A text in which `pattern` is found is refused, unless `unless` is found near it. Both are in RE2's syntax, and
     find without regard to case, accents and disguises. `view`: text as it stands, or its words alone, with one space
@@ -88,7 +97,7 @@ class Guardrails(Document):
     remove: tuple[_Known, ...] = ()
     add: Annotated[tuple[OwnPattern, ...], Field(max_length=200)] = ()
     redact: Annotated[tuple[OwnRedaction, ...], Field(max_length=50)] = ()
-    keep: tuple[Annotated[str, StringConstraints(min_length=4, max_length=100)], ...] = ()
+    keep: tuple[_Kept, ...] = ()
     responses: Mapping[Word, _Reply] = Field(default_factory=dict)
 
     @field_validator("responses")

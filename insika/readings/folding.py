@@ -51,4 +51,5 @@ def folded_pattern(pattern: str) -> str:
     patterns it has a meaning (`\\S`), so search without regard to case."""
     if pattern.isascii():
         return pattern
-    return _UNSEEN.sub("", unicodedata.normalize("NFKD", pattern)).translate(LOOKALIKES)
+    shown = _UNSEEN.sub("", unicodedata.normalize("NFKD", pattern)).translate(LOOKALIKES)
+    return "".join(sign if sign.isascii() else sign.casefold().translate(LOOKALIKES) for sign in shown)

@@ -36,14 +36,14 @@ REGIONS: dict[Language, Sequence[str]] = {
     Language.FR: ("FR", "BE"),
 }
 """Where a number without a country's code may belong."""
-_BETWEEN = r"[ \u00a0\u202f./()\u2010-\u2013-]"
+_BETWEEN = r"(?:[ \u00a0\u202f./\u2010-\u2013-]|\)[ /-]?| ?\()"
 _PHONE_BEGINS = re.compile(r"(?<![\w+])(?:\+|\()?\d")
-_PHONE = re.compile(rf"(?:\+|\()?\d(?:{_BETWEEN}{{0,3}}\d){{0,19}}")
+_PHONE = re.compile(rf"(?:\+|\()?\d(?:{_BETWEEN}?\d){{0,19}}")
 _PHONE_MAY_BEGIN = re.compile(r"(?<![\w+])[+(]\Z")
 _AMERICAN = re.compile(r"\d{3}[-. ]\d{3}[-. ]\d{4}")
 _DATE = re.compile(r"\d{1,2}[./-]\d{1,2}[./-]\d{2,4}")
 _AFTER = 4
-_FEWEST_DIGITS = 7
+_NATIONAL_DIGITS = range(7, 13)
 
 
 class PhoneFinder:
@@ -59,25 +59,22 @@ class PhoneFinder:
                 continue
             if not ended and len(text) - run.end() < _AFTER:
                 return Hold(start)
-            if (end := self._end(text, start, run.end())) is not None:
-                return Hit(start, end, "phone")
+            alone = run.end() == len(text) or not text[run.end()].isalnum()
+            if alone and self._is_number(run[0]):
+                return Hit(start, run.end(), "phone")
         return None if begun is None else Hold(begun.start())
 
-    def _end(self, text: str, start: int, longest: int) -> int | None:
-        for end in range(longest, start + _FEWEST_DIGITS - 1, -1):
-            alone = end == len(text) or not text[end].isalnum()
-            if alone and text[end - 1].isdecimal() and self._is_number(text[start:end]):
-                return end
-        return None
-
     def _is_number(self, written: str) -> bool:
+        """Only a whole run of digits is one: a part of a longer number must not pass for it and hide the rest."""
         if written.startswith("+"):
             return _is_valid(written, None)
         if written.startswith("00"):
             return _is_valid(f"+{written[2:]}", None)
-        if _DATE.fullmatch(written) or not (written[0] in "(0" or _AMERICAN.fullmatch(written)):
+        if sum(sign.isdecimal() for sign in written) not in _NATIONAL_DIGITS or _DATE.fullmatch(written):
             return False
-        return any(_is_valid(written, region) for region in self._regions)
+        if written[0] in "(0":
+            return any(_is_valid(written, region) for region in self._regions)
+        return "US" in self._regions and _AMERICAN.fullmatch(written) is not None and _is_valid(written, "US")
 
 
 def _is_valid(written: str, region: str | None) -> bool:
