@@ -15,6 +15,8 @@ from actors.egress import egress_guard
 from actors.environment import Environment
 from actors.parts import Parts
 from insika.events import EventSink
+from insika.limits.alerts import ALERT
+from outbox.alerts import DeliveryAlerts
 from outbox.delivery import Deliverer
 from outbox.loop import DeliveryLoop
 from outbox.message import ClaimedDelivery
@@ -41,7 +43,11 @@ class Deliveries:
         self._clock = parts.clock
         self._signal = WakeSignal()
         self._webhook = Webhook(egress_guard(environment), parts.clock)
-        self._deliverer = Deliverer(store, self._webhook, self._secrets, parts.clock, events, crash=parts.crash)
+        self._alert_secret = environment.webhook_secret
+        self._alerts = DeliveryAlerts(self._webhook_of, parts.clock)
+        self._deliverer = Deliverer(
+            store, self._webhook, self._secrets, parts.clock, events, alerts=self._alerts, crash=parts.crash
+        )
         self._loop = DeliveryLoop(store, self._deliverer, self._signal, parts.clock, events, slots=environment.slots)
 
     async def __aenter__(self) -> Self:
@@ -63,13 +69,20 @@ class Deliveries:
 
     async def expire_claims(self) -> int:
         """Settle what dead senders left. Answers how many rows."""
-        return len(await sweep(self._store, self._events, self._clock))
+        return len(await sweep(self._store, self._events, self._clock, self._alerts))
 
     async def recover(self) -> RecoveredDeliveries:
         """Send what is due and settle what a dead process left, once."""
-        return await recover_deliveries(self._store, self._deliverer, self._events, self._clock)
+        return await recover_deliveries(self._store, self._deliverer, self._events, self._clock, self._alerts)
+
+    def _webhook_of(self, agent_id: str) -> str | None:
+        agent = self._configuration.agents.current(agent_id)
+        alerts = agent.profile.alerts if agent is not None else None
+        return alerts.webhook if alerts is not None else None
 
     def _secrets(self, delivery: ClaimedDelivery) -> Sequence[str]:
+        if delivery.kind == ALERT:
+            return (self._alert_secret.get_secret_value(),) if self._alert_secret is not None else ()
         # What was committed for a channel goes there, also when the channel leaves the settings meanwhile.
         channel = self._configuration.last_known_channel(delivery.channel)
         return channel.secrets if channel is not None else ()

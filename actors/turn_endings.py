@@ -19,6 +19,7 @@ from insika.crash_points import CrashPoint
 from insika.errors import Cancelled, InsikaError, Interrupted, WorkerLost
 from insika.events import EventType
 from insika.messages import NO_USAGE, Usage
+from insika.reliability.chain import ModelSource
 from insika.storage.operations import EndTurn, FailQueued, Seen
 from insika.storage.port import StoreUnavailable
 from insika.storage.rows import ApprovalDecision, Loaded, TurnState
@@ -176,4 +177,7 @@ def _completed(answer: Answer) -> Mapping[str, Any]:
         told["attempt"] = answer.model_call.key.attempt
     if answer.cut_off:
         told["cut_off"] = True
+    if answer.model:
+        source = ModelSource.FALLBACK if answer.fallback else ModelSource.PRIMARY
+        told |= {"model": answer.model, "model_source": str(source)}
     return {**told, "steps": answer.step, "usage": asdict(answer.usage)}

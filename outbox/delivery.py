@@ -25,7 +25,7 @@ from outbox.message import ClaimedDelivery
 from outbox.policy import RetryWaits, delivery_waits
 from outbox.signing import UnusableSecret, body_of, signature_headers
 from outbox.states import AttemptResult, Decision, Failed, Forbidden, NotSent, Uncertain, Waits, decide
-from outbox.store import OutboxStore
+from outbox.store import AlertsOf, OutboxStore, no_alerts
 from outbox.webhook import Attempt
 
 GRACE_S = CONNECT_S + 10.0
@@ -53,7 +53,8 @@ class SigningSecrets(Protocol):
 
 
 class Deliverer:
-    """Collaborators as in the house: the store says what may be sent, `post` sends it, `waits` says when again.
+    """Collaborators as in the house: the store says what may be sent, `post` sends it, `waits` says when again,
+    `alerts` who is told with an outcome.
 
     `sleep` waits between tries to settle while the store is away."""
 
@@ -66,6 +67,7 @@ class Deliverer:
         events: EventSink,
         *,
         waits: Waits | None = None,
+        alerts: AlertsOf = no_alerts,
         crash: Crash = no_crash,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -73,6 +75,7 @@ class Deliverer:
         self._post = post
         self._secrets = secrets
         self._waits = waits or RetryWaits(delivery_waits())
+        self._alerts = alerts
         self._clock = clock
         self._events = events
         self._crash = crash
@@ -149,7 +152,7 @@ class Deliverer:
         """Until it is written or the tries are used up: then the claim runs out, and the row becomes uncertain."""
         written: bool
         try:
-            written = await self._store.settle(delivery.id, delivery.claim, decision)
+            written = await self._write(delivery, decision)
         except StoreUnavailable:
             _log.warning("store_away", doing="settle", attempt=1)
             written = await self._settle_again(delivery, decision)
@@ -168,7 +171,7 @@ class Deliverer:
         written: bool
         await self._sleep(_SETTLE_PAUSE_S)
         try:
-            written = await tries(self._store.settle, delivery.id, delivery.claim, decision)
+            written = await tries(self._write, delivery, decision)
         except StoreUnavailable:
             written = False
         return written
@@ -177,10 +180,14 @@ class Deliverer:
         """In a hurry, because the process is on its way out: one try, and a second cancellation does not undo it."""
         decision = self._decide(delivery, result)
         try:
-            written = await asyncio.shield(self._store.settle(delivery.id, delivery.claim, decision))
+            written = await asyncio.shield(self._write(delivery, decision))
         except StoreUnavailable:
             written = False
         self._tell(delivery, decision, written=written)
+
+    async def _write(self, delivery: ClaimedDelivery, decision: Decision) -> bool:
+        alerts = self._alerts(delivery, decision)
+        return await self._store.settle(delivery.id, delivery.claim, decision, alerts=alerts)
 
     def _tell(self, delivery: ClaimedDelivery, decision: Decision, *, written: bool) -> None:
         log = _log.bind(delivery_id=delivery.id, channel=delivery.channel, attempt=delivery.attempts)

@@ -4,23 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from insika.events import Event, EventType
+from outbox.message import Subject
 from outbox.states import Decision, Delivered, Failed, RetryIn, Uncertain
-
-
-class Subject(Protocol):
-    """A delivery, claimed or as a row."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def channel(self) -> str: ...
-    @property
-    def attempts(self) -> int: ...
-    @property
-    def payload(self) -> Mapping[str, Any]: ...
 
 
 def settled_event(delivery: Subject, decision: Decision, at: datetime) -> Event | None:

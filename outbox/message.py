@@ -10,7 +10,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from insika.choices import Guarantee
 
@@ -77,3 +77,16 @@ class DeliveryRow:
     claimed_at: datetime | None
     settled_at: datetime | None
     claim_until: datetime | None
+
+
+class Subject(Protocol):
+    """A delivery, claimed or as a row."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def channel(self) -> str: ...
+    @property
+    def attempts(self) -> int: ...
+    @property
+    def payload(self) -> Mapping[str, Any]: ...

@@ -14,7 +14,7 @@ from outbox.delivery import Deliverer
 from outbox.event import settled_event
 from outbox.message import DeliveryRow, DeliveryState
 from outbox.states import Delivered, Uncertain
-from outbox.store import OutboxStore
+from outbox.store import AlertsOf, OutboxStore, no_alerts
 
 _log = structlog.get_logger("insika.outbox")
 
@@ -30,9 +30,11 @@ class RecoveredDeliveries:
     sending: int
 
 
-async def sweep(store: OutboxStore, events: EventSink, clock: Clock) -> Sequence[DeliveryRow]:
+async def sweep(
+    store: OutboxStore, events: EventSink, clock: Clock, alerts: AlertsOf = no_alerts
+) -> Sequence[DeliveryRow]:
     """End the claims that ran out, and tell of those that are uncertain now. Answers those alone."""
-    uncertain = [row for row in await store.sweep_expired() if row.state is DeliveryState.UNCERTAIN]
+    uncertain = [row for row in await store.sweep_expired(alerts) if row.state is DeliveryState.UNCERTAIN]
     for row in uncertain:
         _log.warning("delivery_uncertain", delivery_id=row.id, channel=row.channel, reason=row.reason)
         event = settled_event(row, Uncertain(row.reason or ""), clock.now())
@@ -42,10 +44,16 @@ async def sweep(store: OutboxStore, events: EventSink, clock: Clock) -> Sequence
 
 
 async def recover_deliveries(
-    store: OutboxStore, deliverer: Deliverer, events: EventSink, clock: Clock, *, at_once: int = 8
+    store: OutboxStore,
+    deliverer: Deliverer,
+    events: EventSink,
+    clock: Clock,
+    alerts: AlertsOf = no_alerts,
+    *,
+    at_once: int = 8,
 ) -> RecoveredDeliveries:
     """Sweep, then send all that is due, `at_once` at a time. Raises StoreUnavailable."""
-    swept = await sweep(store, events, clock)
+    swept = await sweep(store, events, clock, alerts)
     sent = uncertain = 0
 
     async def drain() -> None:

@@ -18,7 +18,7 @@ from datetime import datetime
 from typing import Protocol
 
 from insika.storage.operations import NewAlert
-from outbox.message import ClaimedDelivery, DeliveryRow, DeliveryState
+from outbox.message import ClaimedDelivery, DeliveryRow, DeliveryState, Subject
 from outbox.states import Decision
 
 RESEND_GUARD_S = 300.0
@@ -43,12 +43,12 @@ class NotResent:
 
 
 class AlertsOf(Protocol):
-    def __call__(self, delivery: DeliveryRow, decision: Decision, /) -> Sequence[NewAlert]:
+    def __call__(self, delivery: Subject, decision: Decision, /) -> Sequence[NewAlert]:
         """What is to be raised if this delivery, which is still being sent, ends so."""
         ...
 
 
-def no_alerts(delivery: DeliveryRow, decision: Decision, /) -> Sequence[NewAlert]:
+def no_alerts(delivery: Subject, decision: Decision, /) -> Sequence[NewAlert]:
     """Nobody wants to be told."""
     return ()
 

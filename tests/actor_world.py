@@ -20,12 +20,14 @@ from actors.configuration import Configuration
 from actors.control import Control
 from actors.ingress import Ingress, Kept
 from actors.lease import LeaseKeeper
+from actors.reliable_turns import ReliableTurns
 from actors.runtime import Runtime
 from actors.stage import Stage
 from actors.tool_set import ToolSet
 from actors.world import World
 from insika.agents.profile import load_profile
 from insika.clock import ManualClock
+from insika.coordination.local_circuits import LocalCircuits
 from insika.crash_points import CrashPoint
 from insika.messages import Message
 from insika.ports import ModelProvider
@@ -181,6 +183,7 @@ class Place:
         self.path = folder / "insika.db"
         self.clock = ManualClock()
         self.shop = Shop()
+        self.circuits = LocalCircuits(self.clock)
         self.script = script or Script()
         self.processes: list[Process] = []
         self._ids = itertools.count(1)
@@ -255,6 +258,7 @@ class Process:
             guard,
             turn_timing=timing,
             sleep=self._sleeps,
+            policies=ReliableTurns(self.configuration, place.circuits, self.store, clock),  # type: ignore[arg-type]
         )
         self.keeper = LeaseKeeper(self.store.renewal(), LEASE_S, clock)
         self.runtime = Runtime(world, self.keeper, slots, room)

@@ -33,9 +33,7 @@ IN_PROFILES: tuple[Unsupported, ...] = (
     Unsupported("guardrails.redact"),
     Unsupported("guardrails.keep"),
     Unsupported("budget", keys=("daily", "monthly", "soft", "alert_at")),
-    Unsupported("reliability", keys=("retries", "backoff", "timeout", "fallback", "circuit_breaker")),
     Unsupported("routes"),
-    Unsupported("alerts", keys=("webhook",)),
     Unsupported("limits.chat_rate_limit", off=(0,)),
     Unsupported("limits.agent_token_ceiling", off=(0,)),
 )
@@ -43,7 +41,6 @@ IN_PROFILES: tuple[Unsupported, ...] = (
 IN_SETTINGS: tuple[Unsupported, ...] = (
     Unsupported("edge.chat_rate_limit", off=(0,)),
     Unsupported("edge.agent_token_ceiling", off=(0,)),
-    Unsupported("fallback_models"),
     Unsupported("channels.*.public"),
 )
 

@@ -29,7 +29,8 @@ class Suspended(Exception):
 class Answer:
     """What ends a turn well. `content` may be empty: then nothing is said and nothing delivered. `results` closes a
     halted batch; `model_call` is None when no request of its own made the answer; `usage` is the whole turn's.
-    `cut_off`: the model's output limit ended the answer, not the model."""
+    `cut_off`: the model's output limit ended the answer, not the model. `model` is the reference of the one that spoke
+    last, "" where none did; `fallback`: it is not the agent's own."""
 
     step: int
     content: str
@@ -38,6 +39,8 @@ class Answer:
     model_call: SettledModelCall | None = None
     synthesized: bool = False
     cut_off: bool = False
+    model: str = ""
+    fallback: bool = False
     usage: Usage = NO_USAGE
     timing: Mapping[str, Any] = field(default_factory=dict)
 

@@ -183,6 +183,8 @@ class TurnLoop:
                 model_call=settled,
                 synthesized=stopped is not None,
                 cut_off=cut_off,
+                model=self._steps.model,
+                fallback=self._steps.model != self._turn.model,
                 usage=self._state.usage + settled.usage,
                 timing=self._times.timing(),
             )
@@ -197,6 +199,8 @@ class TurnLoop:
                 spoken(said[-1]) or batch.message.content,
                 "halted",
                 results,
+                model=self._steps.model,
+                fallback=self._steps.model != self._turn.model,
                 usage=self._state.usage,
                 timing=self._times.timing(),
             )

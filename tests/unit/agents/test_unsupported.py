@@ -17,16 +17,13 @@ ASKING_OF_PROFILES: dict[str, Any] = {
     "guardrails.redact": [{"kind": "order", "pattern": "ORD-[0-9]{6}"}],
     "guardrails.keep": ["support@shop.example"],
     "budget": {"daily": 100_000},
-    "reliability": {"retries": 2},
     "routes": {"shopping": "wants to browse"},
-    "alerts": {"webhook": "https://ops.example.com/insika"},
     "limits.chat_rate_limit": 20,
     "limits.agent_token_ceiling": 500_000,
 }
 ASKING_OF_SETTINGS: dict[str, Any] = {
     "edge.chat_rate_limit": 20,
     "edge.agent_token_ceiling": 500_000,
-    "fallback_models": ["openai/gpt-4o-mini"],
 }
 
 
@@ -74,8 +71,6 @@ def test_a_section_that_is_null_asks_for_nothing(section: str) -> None:
     [
         {"guardrails": {"output": False, "moderator": None, "responses": {}, "redact": [], "keep": []}},
         {"budget": {"daily": None, "monthly": None, "soft": False}},
-        {"alerts": {"webhook": None}},
-        {"reliability": {"fallback": [], "circuit_breaker": {}}},
         {"limits": {"chat_rate_limit": None, "agent_token_ceiling": None}},
         {"limits": {"chat_rate_limit": 0, "agent_token_ceiling": 0}},
         {"limits": {"approval_timeout": 60}},

@@ -208,11 +208,11 @@ class Flaky:
     def __getattr__(self, name):
         return getattr(self.store, name)
 
-    async def settle(self, *arguments):
+    async def settle(self, *arguments, **named):
         if self.before > 0:
             self.before -= 1
             raise StoreUnavailable("gone")
-        settled = await self.store.settle(*arguments)
+        settled = await self.store.settle(*arguments, **named)
         if self.after > 0:
             self.after -= 1
             raise StoreUnavailable("gone after the commit")
