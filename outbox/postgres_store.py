@@ -43,11 +43,9 @@ class PostgresOutboxStore:
                 written = await self._row(
                     "settle_again", **named, delay_s=delay_s, reason=reason, possible_duplicate=possible_duplicate
                 )
-            case Failed(reason) | Uncertain(reason):
-                raised = to_json(alert_rows(alerts))
-                written = await self._row("settle", **named, state=state, reason=reason, alerts=raised)
-            case Delivered():
-                written = await self._row("settle", **named, state=state, reason=None, alerts="[]")
+            case _:
+                why, raised = getattr(decision, "reason", None), to_json(alert_rows(alerts))
+                written = await self._row("settle", **named, state=state, reason=why, alerts=raised)
         # Asked twice, because the first answer was lost: the row tells, as it is after this one.
         return written is not None or await self._row("settled_state", **named) == (state,)
 

@@ -310,7 +310,7 @@ class SpendStore(Protocol):
         are midnights in UTC."""
         ...
 
-    async def roll_up_spend(self, until: datetime, *, limit: int = 5_000) -> int:
+    async def roll_up_spend(self, until: datetime, *, limit: int = 1_000) -> int:
         """Add settled model calls that began before `until` to the sums of their days, `limit` of them at most, and
         answer how many: fewer than `limit` were all there are. It changes no sum that `spend` answers.
 

@@ -217,7 +217,7 @@ class PostgresStore:
     async def spend(self, tenant: str, agent: str, day_start: datetime, month_start: datetime) -> rows.Spend:
         return await spend.spend(self.database, tenant, agent, day_start, month_start)
 
-    async def roll_up_spend(self, until: datetime, *, limit: int = 5_000) -> int:
+    async def roll_up_spend(self, until: datetime, *, limit: int = 1_000) -> int:
         return await spend.roll_up(self.database, until, limit)
 
     async def raise_alerts(self, alerts: Sequence[ops.NewAlert]) -> frozenset[str]:

@@ -231,7 +231,7 @@ class SqliteStore:
             lambda connection: spend.spend(connection, tenant, agent, day_start, month_start)
         )
 
-    async def roll_up_spend(self, until: datetime, *, limit: int = 5_000) -> int:
+    async def roll_up_spend(self, until: datetime, *, limit: int = 1_000) -> int:
         return await self.database.write(lambda connection: spend.roll_up(connection, until, limit))
 
     async def raise_alerts(self, alerts: Sequence[ops.NewAlert]) -> frozenset[str]:

@@ -9,7 +9,7 @@ import pytest
 
 from insika.messages import Usage
 from insika.storage.operations import NewAlert, SettledModelCall
-from insika.storage.port import StoreRefused
+from insika.storage.port import StoreRefused, StoreUnavailable
 from insika.storage.rows import Begun, Spend
 from tests.race_world import Altered, Race, naive, variants
 from tests.store_world import ESTIMATE, Owner, alert, answer_call
@@ -33,6 +33,16 @@ CREATE OR REPLACE FUNCTION raise_what_is_not_there(asked json, of_turn text) RET
   INSERT INTO alerts (key, raised_at)
   SELECT a.key, insika_now() FROM json_to_recordset(asked) AS a (key text)
   WHERE NOT EXISTS (SELECT FROM alerts WHERE alerts.key = a.key)
+  RETURNING key
+$$
+"""
+
+
+IN_ANY_ORDER = naive("alerts/raise", ("insika_raise(", "raise_in_any_order("))
+RAISE_IN_ANY_ORDER = """
+CREATE OR REPLACE FUNCTION raise_in_any_order(asked json, of_turn text) RETURNS SETOF text LANGUAGE sql AS $$
+  INSERT INTO alerts (key, raised_at) SELECT a.key, insika_now() FROM json_to_recordset(asked) AS a (key text)
+  ON CONFLICT (key) DO NOTHING
   RETURNING key
 $$
 """
@@ -173,7 +183,7 @@ async def test_an_alert_whose_cause_is_taken_back_is_the_next_one_s(race: Race) 
     assert len(await race.world.deliveries()) == 1
 
 
-async def test_ten_that_raise_the_same_in_any_order_raise_each_once(race: Race) -> None:
+async def test_ten_that_raise_the_same_raise_each_once(race: Race) -> None:
     stores = [race.store() for _ in range(10)]
     alerts = [alert("a"), alert("b"), alert("c")]
     raised = await asyncio.gather(
@@ -181,3 +191,31 @@ async def test_ten_that_raise_the_same_in_any_order_raise_each_once(race: Race) 
     )
     assert sorted(key for keys in raised for key in keys) == ["a", "b", "c"]
     assert len(await race.world.deliveries()) == 3
+
+
+@variants(IN_ANY_ORDER)
+async def test_who_raises_several_waits_for_nobody_that_waits_for_it(
+    race: Race, statement: Altered, lost: bool
+) -> None:
+    """One holds a key, two want it and another; then it is free. Out of order, each of the two may get one of them."""
+    await race.pool().rows(RAISE_IN_ANY_ORDER, {})
+    first, second = race.store(statement), race.store(statement)
+    deadlocks = 0
+    for n in range(12):
+        one, two = NewAlert(f"{n} a"), NewAlert(f"{n} b")
+        async with race.holding() as held:
+            await held.store.raise_alerts([two])
+            backwards = asyncio.ensure_future(first.raise_alerts([two, one]))
+            await race.waits(backwards)
+            forwards = asyncio.ensure_future(second.raise_alerts([one, two]))
+            await race.waits(forwards, others=1)
+            await held.take_back()
+        answers = await asyncio.gather(backwards, forwards, return_exceptions=True)
+        deadlocks += sum(isinstance(answer, StoreUnavailable) for answer in answers)
+        if deadlocks:
+            break
+        assert sorted(key for answer in answers if not isinstance(answer, BaseException) for key in answer) == [
+            one.key,
+            two.key,
+        ]
+    assert bool(deadlocks) is lost
