@@ -4,18 +4,21 @@ In a `console` block a line that begins with "$ " is run, in one shell for the w
 in which "…" stands for anything. A block whose first line is a comment with a file's name is written to that file; a
 Python file that no command of its page runs is run by itself, and must say nothing. A page that begins with the comment
 "runs with RabbitMQ" finds the queues that ingress declares on a RabbitMQ at INSIKA_AMQP_URL. A page has PostgreSQL,
-RabbitMQ and Redis, all empty, from the comment "runs with the services" on, as after `scripts/services env`.
+RabbitMQ and Redis, all empty, from the comment "runs with the services" on, as after `scripts/services env`. From the
+comment "runs with a key of each vendor" on it has keys, and the vendors' own variables lead to fakes of them, which say
+what the sample script says.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,11 +29,14 @@ import yaml
 from actors.broker.topology import declare
 from actors.environment import QueueType
 from tests.amqp_wire import channel
+from tests.vendor_processes import vendor_process
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 WITH_SERVICES = "<!-- runs with the services -->"
-FENCE = re.compile(rf"^```(\w*)\n(.*?)^```$|^{WITH_SERVICES}$", re.MULTILINE | re.DOTALL)
+WITH_VENDORS = "<!-- runs with a key of each vendor -->"
+WANTED = (WITH_SERVICES, WITH_VENDORS)
+FENCE = re.compile(rf"^```(\w*)\n(.*?)^```$|^(?:{'|'.join(WANTED)})$", re.MULTILINE | re.DOTALL)
 FILE_NAME = re.compile(r"^# ([\w./-]+\.(?:ya?ml|py|json))$")
 WITH_RABBITMQ = "<!-- runs with RabbitMQ -->"
 DONE = "<<insika-docs-done>>"
@@ -43,9 +49,9 @@ class Command:
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
-    """Language and text of each, in order; the comment that wants services stands for itself."""
+    """Language and text of each, in order; a comment that wants something stands for itself."""
     found = FENCE.finditer(page.read_text())
-    return [(WITH_SERVICES, "") if match[0] == WITH_SERVICES else (match[1], match[2]) for match in found]
+    return [(match[0], "") if match[0] in WANTED else (match[1], match[2]) for match in found]
 
 
 def commands(block: str) -> list[Command]:
@@ -111,8 +117,27 @@ def services(request: pytest.FixtureRequest) -> Mapping[str, str]:
     }
 
 
+@pytest.fixture
+def wanted(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Mapping[str, str]]]:
+    """Gives what a comment wants, as variables."""
+    with contextlib.ExitStack() as started:
+
+        def vendors() -> Mapping[str, str]:
+            anthropic, openai = (started.enter_context(vendor_process(kind)) for kind in ("anthropic", "openai"))
+            return {
+                "ANTHROPIC_API_KEY": anthropic.key,
+                "ANTHROPIC_BASE_URL": anthropic.base_url,
+                "OPENAI_API_KEY": openai.key,
+                "OPENAI_BASE_URL": openai.base_url,
+            }
+
+        yield lambda comment: vendors() if comment == WITH_VENDORS else services(request)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_page_does_what_it_shows(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_the_page_does_what_it_shows(
+    page: Path, tmp_path: Path, request: pytest.FixtureRequest, wanted: Callable[[str], Mapping[str, str]]
+) -> None:
     given = {}
     if page.read_text().startswith(WITH_RABBITMQ):
         given["INSIKA_AMQP_URL"] = request.getfixturevalue("clean_amqp_url")
@@ -121,9 +146,9 @@ def test_the_page_does_what_it_shows(page: Path, tmp_path: Path, request: pytest
     shell = Shell(tmp_path, given)
     try:
         for language, block in blocks(page):
-            if language == WITH_SERVICES:
-                for name, url in services(request).items():
-                    shell.run(f"export {name}={shlex.quote(url)}")
+            if language in WANTED:
+                for name, value in wanted(language).items():
+                    shell.run(f"export {name}={shlex.quote(value)}")
                 continue
             if named := FILE_NAME.match(block.splitlines()[0]):
                 file = tmp_path / named[1]
