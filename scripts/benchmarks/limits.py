@@ -1,5 +1,5 @@
-"""What a turn waits for at its beginning: the edge limits' checks and a model's circuit, beside a bare round trip to the
-same Redis by the same client."""
+"""What a turn waits for at its beginning, the edge limits' checks and its model's circuit, beside a bare round trip to
+the same Redis."""
 
 from __future__ import annotations
 
