@@ -53,7 +53,7 @@ def without_thinking(blocks: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def prefix_digests(head: object, contents: Sequence[Sequence[Block]]) -> list[str]:
     """Of what stands before each message, and at last of the whole prompt. `head`: tools and instructions; `contents`:
-    the blocks of each message. Thinking is no part of what later thinking is bound to, and breakpoints are none."""
+    the blocks of each message, before breakpoints are set. Thinking is no part of what later thinking is bound to."""
     running = hashlib.sha256(_bytes(head))
     digests = [running.hexdigest()]
     for blocks in contents:

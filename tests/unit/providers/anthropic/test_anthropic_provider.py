@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 import ssl
 import subprocess
@@ -93,11 +94,17 @@ async def test_recorded_usage_arrives(recording: Any) -> None:
 async def test_each_question_is_one_request_over_the_same_connection() -> None:
     callers = set()
 
-    async def look(request: web.Request) -> web.Response:
+    async def look(request: web.Request) -> web.StreamResponse:
         assert request.transport is not None
         callers.add(request.transport.get_extra_info("peername"))
-        events = AnthropicVendor(Script([], afterwards=Say("Yes."))).speak(judged(HELLO), spoken(Say("Yes."))).events
-        return web.Response(body=b"".join(events), content_type="text/event-stream")
+        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await response.prepare(request)
+        for event in AnthropicVendor(Script([])).speak(judged(HELLO), spoken(Say("Yes."))).events:
+            await response.write(event)
+        for _ in range(20):
+            await asyncio.sleep(0)  # the message is whole over there before the body is at its end
+        await response.write_eof()
+        return response
 
     async with a_server(look) as base_url:
         provider = AnthropicProvider(Endpoint("mine", Kind.ANTHROPIC, base_url, "k"))
@@ -165,6 +172,32 @@ async def test_no_word_of_anybody_is_logged(caplog: pytest.LogCaptureFixture) ->
         assert "secret" not in caplog.text
         assert world.vendor.key not in caplog.text
         assert [record for record in caplog.records if record.name.startswith(("anthropic", "httpx"))] == []
+
+
+def test_the_vendors_own_log_level_writes_no_word_either() -> None:
+    """The SDK reads it when it is imported, and at its lowest it writes whole requests."""
+    code = """
+import asyncio
+from insika.messages import user
+from insika.ports import ModelRequest
+from insika.providers.anthropic.provider import AnthropicProvider
+from insika.providers.endpoint import Endpoint, Kind
+
+async def ask():
+    provider = AnthropicProvider(Endpoint("a", Kind.ANTHROPIC, "http://127.0.0.1:1", "my-secret"))
+    try:
+        async for _ in provider.stream(ModelRequest("claude-opus-5", "my secret", [user("my secret")])):
+            pass
+    except Exception as error:
+        print(error)
+    await provider.aclose()
+
+asyncio.run(ask())
+"""
+    command, environment = [sys.executable, "-c", code], {**os.environ, "ANTHROPIC_LOG": "debug"}
+    run = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True)
+    assert "could not be reached" in run.stdout
+    assert "secret" not in run.stdout + run.stderr
 
 
 def test_importing_the_adapter_imports_no_sdk() -> None:

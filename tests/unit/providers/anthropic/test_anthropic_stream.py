@@ -295,6 +295,8 @@ def test_what_the_input_costs_is_told_at_once() -> None:
     [
         ({}, {}),
         ({"input_tokens": 7}, {}),
+        ({"input_tokens": 7, "output_tokens": 1}, {}),
+        ({"input_tokens": 7, "output_tokens": 1}, {"output_tokens": None}),
         ({"input_tokens": None}, {"output_tokens": 9}),
         ({"input_tokens": -1}, {"output_tokens": "9"}),
         ({"input_tokens": True}, {"output_tokens": 1.5}),

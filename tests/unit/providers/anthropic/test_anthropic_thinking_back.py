@@ -11,6 +11,7 @@ import pytest
 from insika.choices import Thinking
 from insika.messages import NOTHING_VERBATIM, Message, assistant, user
 from insika.ports import Finished, ModelRequest, ToolSpec
+from insika.providers.anthropic.kept import prefix_digests
 from insika.providers.anthropic.request import BINDING_BETA
 from insika.providers.script import Call, Calls, Say
 from insika.turn.model_message import storable
@@ -204,3 +205,10 @@ def test_kept_blocks_whose_calls_were_mended_are_of_no_use() -> None:
         block["id"] for message in body["messages"] for block in message["content"] if block["type"] == "tool_use"
     ]
     assert len(set(called)) == 2
+
+
+def test_earlier_thinking_is_no_part_of_what_later_thinking_is_bound_to() -> None:
+    said = [{"type": "text", "text": "Hi"}]
+    thought = [{"type": "thinking", "thinking": "Hm.", "signature": "s"}, *said]
+    assert prefix_digests("head", [said, said]) == prefix_digests("head", [thought, said])
+    assert len(set(prefix_digests("head", [said, said]))) == 3
