@@ -49,7 +49,7 @@ def storable(message: Message, taken: Set[str], step: int, is_tool: Callable[[st
 
 def is_plain(verbatim: Verbatim) -> bool:
     """Every store can keep it as it is."""
-    return all(_is_plain(part) for part in verbatim.parts)
+    return all(_is_plain(part) or (_sound_json(part) is not None and not flaws(part)) for part in verbatim.parts)
 
 
 def spoken(text: str) -> str:
@@ -88,14 +88,20 @@ def _no_name(is_tool: Callable[[str], bool]) -> str:
     return name
 
 
-def _is_plain(arguments: Mapping[str, Any]) -> bool:
-    """The quick look that nearly all arguments pass."""
+def _is_plain(value: Mapping[str, Any]) -> bool:
+    """The quick look that nearly all values pass. Where there are more brackets than that, they may only be text."""
+    text = _sound_json(value)
+    return text is not None and text.count("[") + text.count("{") <= _SHALLOW
+
+
+def _sound_json(value: Mapping[str, Any]) -> str | None:
+    """None: it is no JSON, or holds text that not every store can keep."""
     try:
-        text = json.dumps(arguments, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         text.encode()
     except (TypeError, ValueError, RecursionError):
-        return False
-    return "\\u0000" not in text and text.count("[") + text.count("{") <= _SHALLOW
+        return None
+    return None if "\\u0000" in text else text
 
 
 _SHALLOW = 32

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from insika.messages import Message, Role, ToolCall, assistant, tool_result, user
+from insika.messages import Message, Role, ToolCall, Verbatim, assistant, tool_result, user
 from insika.turn.model_message import NO_NAME, spoken, storable
 from tests.strict import check_anthropic, check_openai
 
@@ -83,3 +83,20 @@ def test_both_vendors_take_it_back():
     check_anthropic(conversation, sent=True)
     check_openai(conversation, sent=True)
     assert put_right.role is Role.ASSISTANT
+
+
+@pytest.mark.parametrize(
+    ("part", "kept"),
+    [
+        ({"thinking": "[{" * 100, "signature": "s"}, True),
+        ({"input": {"deep": [[[[1]]]] * 20}}, True),
+        ({"thinking": "a\0"}, False),
+        ({"thinking": "[" * 40 + "\ud83d"}, False),
+        ({"thinking": "[" * 40 + "\ud83d\ude00"}, False),
+        ({"thinking": float("nan")}, False),
+    ],
+)
+def test_what_a_provider_wants_back_is_kept_when_every_store_can(part, kept):
+    verbatim = Verbatim("anthropic/claude", (part,))
+    message = Message(Role.ASSISTANT, "", (ToolCall("a", "look"),), verbatim=verbatim)
+    assert bool(made(message).verbatim) == kept
