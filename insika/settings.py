@@ -24,13 +24,17 @@ from insika.model_endpoints import HostedModels, endpoint_problems
 from insika.parsing import Document, Problem, parse_document
 
 
+_Window = Annotated[int, Field(gt=0, le=366 * 86_400)]
+"""In seconds. `insika.limits.windows` counts in none that is longer."""
+
+
 class EdgeLimits(Document):
     """Limits before a model is asked. Windows are in seconds; a limit that is null or 0 is off."""
 
     chat_rate_limit: Annotated[int, Field(ge=0)] | None = None
-    chat_rate_window: Annotated[int, Field(gt=0)] = 60
+    chat_rate_window: _Window = 60
     agent_token_ceiling: Annotated[int, Field(ge=0)] | None = None
-    agent_token_window: Annotated[int, Field(gt=0)] = 86_400
+    agent_token_window: _Window = 86_400
     limit_response: str | None = None
 
 

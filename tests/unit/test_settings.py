@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from insika.choices import Guarantee, QueueMode, Split, Thinking
 from insika.errors import InvalidConfiguration
+from insika.limits.windows import LONGEST_WINDOW_S, TokenCeiling
 from insika.settings import Settings, load_settings
 
 SECRET = "whsec_" + base64.b64encode(b"0123456789abcdefghijklmn").decode()
@@ -238,3 +239,10 @@ def test_settings_cannot_be_changed() -> None:
     settings = Settings()
     with pytest.raises(ValidationError):
         settings.thinking = Thinking.OFF  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("window", ["chat_rate_window", "agent_token_window"])
+def test_a_window_of_an_edge_limit_can_be_counted(window: str) -> None:
+    edge = load_settings({"edge": {window: LONGEST_WINDOW_S}}, "x").edge
+    assert TokenCeiling("", "shop", 1, getattr(edge, window)).window_s == LONGEST_WINDOW_S
+    assert f"edge.{window}" in problems({"edge": {window: LONGEST_WINDOW_S + 1}})
