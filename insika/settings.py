@@ -23,7 +23,6 @@ from insika.http_tools.description import HttpTool
 from insika.model_endpoints import HostedModels, endpoint_problems
 from insika.parsing import Document, Problem, parse_document
 
-
 _Window = Annotated[int, Field(gt=0, le=366 * 86_400)]
 """In seconds. `insika.limits.windows` counts in none that is longer."""
 
