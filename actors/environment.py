@@ -99,8 +99,8 @@ class Environment(BaseSettings):
     commas between them. `egress_*` widen what deliveries may reach, which is https on public addresses;
     `egress_hosts` are host names with commas between them. `lease_s`: how long a silent owner keeps its sessions.
     `drain_s`: how long a worker that is told to stop lets its turns reach a boundary. `slots`: turns at once in one
-    worker. `turn_timing`: tell clients the times of a turn. `amqp_url` and `redis_url`: absent in a process that does
-    all the work by itself. `queue_type`: how queues are declared that do not exist yet.
+    worker. `turn_timing`: measure turns step by step, and tell. `amqp_url` and `redis_url`: absent in a process that
+    does all the work by itself. `queue_type`: how queues are declared that do not exist yet.
     """
 
     model_config = SettingsConfigDict(

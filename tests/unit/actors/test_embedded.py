@@ -113,3 +113,20 @@ async def test_a_process_that_is_cancelled_hands_over_nothing_and_its_turn_count
     assert row is not None
     assert row.lease_id is not None
     assert row.turn_id is not None
+
+
+@pytest.mark.parametrize("timing", [True, False])
+async def test_the_environment_says_whether_turns_are_measured_step_by_step(tmp_path: Path, timing: bool) -> None:
+    environment = Environment(database_url=f"sqlite:///{tmp_path / 'insika.db'}", turn_timing=timing)
+    embedded = await Embedded.open(environment, Parts(offline_models()))
+    await embedded.configuration.apply_profiles([demo_profile()], from_file=False)
+    async with embedded, asyncio.timeout(PATIENCE_S):
+        with embedded.events.subscribe() as events:
+            await embedded.ingress.take(json.dumps({"session": "ana", "agent": "demo", "text": "hello"}).encode())
+            told = []
+            async for event in events:
+                told.append(event)
+                if event.type == "turn_completed":
+                    break
+    assert [event.type for event in told if event.type == "ttft"] == ["ttft"] * timing
+    assert ("commit_ms" in told[-1].data["timing"]) == timing
