@@ -173,7 +173,7 @@ async def test_an_agent_that_was_applied_a_moment_ago_is_looked_for_before_it_is
 
 
 async def test_an_agent_that_nobody_knows_has_the_default_guard(place_for):
-    process, guard = await guarded(place_for)
+    _, guard = await guarded(place_for)
     refused = await guard.refusals([row_for("gone")])
     assert (refused[1].reason, refused[1].pattern) == ("injection", "en.override-all")
     assert refused[1].reply.startswith("I can't")
