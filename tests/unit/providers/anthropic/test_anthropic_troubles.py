@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
+from insika.choices import Thinking
 from insika.clock import ManualClock
 from insika.errors import FailureAction, ProviderFatal
 from insika.messages import user
-from insika.ports import Finished, UsageSoFar
+from insika.ports import Finished, ModelRequest, UsageSoFar
 from insika.reliability.classify import MAX_WAIT_S
 from tests.unit.providers.anthropic.anthropic_talk import a_request
-from tests.unit.providers.anthropic.anthropic_world import ORDER, a_world, shown
+from tests.unit.providers.anthropic.anthropic_world import HELLO, ORDER, a_world, shown, thought
 from tests.vendors.troubles import (
     MALFORMED,
     Breaks,
@@ -28,6 +30,7 @@ from tests.vendors.troubles import (
     retry_after_values,
 )
 
+THINKING_ORDER = replace(ORDER, thinking=Thinking.LOW)
 NOW = datetime(2026, 11, 30, 8, 0, tzinfo=UTC)
 SECRET = "my mother's maiden name"
 RETRYABLE, SHORT, LONG, FATAL = FailureAction
@@ -124,20 +127,25 @@ async def test_retry_after_of_every_kind(status: int, kind: str, value: str | No
         assert len(world.vendor.requests) == 1, "the SDK waits for nothing and asks once"
 
 
-async def test_a_stream_that_is_cut_anywhere_in_any_way_is_no_answer() -> None:
+@pytest.mark.parametrize("ending", Ending)
+@pytest.mark.parametrize("request_", [HELLO, THINKING_ORDER], ids=["a text", "thinking and a call"])
+async def test_a_stream_that_is_cut_anywhere_in_any_way_is_no_answer(request_: ModelRequest, ending: Ending) -> None:
     async with a_world() as world:
-        whole = shown(await world.heard())
-        count = world.vendor.requests[0].events
-        for ending in Ending:
-            for after in range(count):
-                for part in (0, 9):
-                    world.vendor.troubles.append(Cuts(after, bytes=part, ending=ending))
-                    found, error = await world.failed()
-                    assert whole.startswith(shown(found))
-                    assert (error.action, error.status, error.sent) == (RETRYABLE, 0, True)
-                    told = [event for event in found if isinstance(event, UsageSoFar)]
-                    assert bool(told) or after == 0 or ending is not Ending.DONE
-        assert shown(await world.heard()) == whole, "the next request is as good as the first"
+        whole = await world.heard(request_)
+        for after in range(world.vendor.requests[0].events):
+            for part in (0, 9):
+                world.vendor.troubles.append(Cuts(after, bytes=part, ending=ending))
+                found, error = await world.failed(request_)
+                assert shown(whole).startswith(shown(found))
+                assert thought(whole).startswith(thought(found))
+                assert (error.action, error.status, error.sent) == (RETRYABLE, 0, True)
+                told = [event for event in found if isinstance(event, UsageSoFar)]
+                assert bool(told) or after == 0 or ending is not Ending.DONE
+        again = await world.heard(request_)
+        assert isinstance(again[-1], Finished)
+        assert again[-1].message == whole[-1].message  # type: ignore[union-attr]
+        assert {seen.method for seen in world.vendor.requests} == {"POST"}
+        assert len(world.vendor.requests) == 2 + 2 * world.vendor.requests[0].events
 
 
 async def test_a_stream_that_is_cut_behind_its_last_event_is_whole() -> None:
