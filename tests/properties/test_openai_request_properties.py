@@ -1,4 +1,4 @@
-"""Any conversation that the house can have is one that every dialect of chat completions takes; it grows at its tail."""
+"""Any conversation of the house is one that every dialect of chat completions takes, and it grows at its tail alone."""
 
 from __future__ import annotations
 

@@ -113,6 +113,7 @@ def test_without_instructions_there_is_no_such_message() -> None:
 
 @each
 def test_results_follow_their_calls_in_order_and_people_come_after_them(fake: Fake) -> None:
+    """Fault 2: with any number of parallel calls, notices and steered texts stand behind the last result."""
     calls = [ToolCall(f"call_{n}", "order_lookup", {"order": str(n)}) for n in range(8)]
     request = asked(user("All of them!"), *batch(*calls), user("hurry"), user("[insika] two are left"), fake=fake)
     messages = messages_of(request, fake)[1:]

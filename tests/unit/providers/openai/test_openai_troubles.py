@@ -65,7 +65,7 @@ async def test_every_status_has_its_action(fake: Fake, status: int, action: Fail
         assert len(vendor.requests) == 1
         for never in (vendor.key, "order?", "Be kind", "authorization"):
             assert never not in str(failure)
-        assert failure.__context__ is None, "nor does it drag along what has them"
+        assert failure.__context__ is failure.__cause__ is None, "nor does it drag along what has them"
 
 
 WAITS = {

@@ -87,14 +87,24 @@ class Listening(OpenAIVendor):
         return super().key_of(headers)
 
 
+async def heard_of(key: str) -> str | None:
+    async with serving(Listening(HELLO, Fake.OLLAMA)) as vendor:
+        provider = OpenAIProvider(endpoint_of(vendor, key=key))
+        assert (await answer_of(provider, asked(fake=Fake.OLLAMA))).message.content == "Hello."
+        await provider.aclose()
+        return vendor.heard[-1]
+
+
 @pytest.mark.usefixtures("loaded_environment")
 async def test_an_endpoint_without_a_key_is_sent_none() -> None:
-    async with serving(Listening(HELLO, Fake.OLLAMA)) as vendor:
-        for key, heard in (("", None), ("its-own", "Bearer its-own")):
-            provider = OpenAIProvider(endpoint_of(vendor, key=key))
-            assert (await answer_of(provider, asked(fake=Fake.OLLAMA))).message.content == "Hello."
-            assert vendor.heard[-1] == heard
-            await provider.aclose()
+    assert await heard_of("") is None
+    assert await heard_of("its-own") == "Bearer its-own"
+
+
+async def test_an_endpoint_without_a_key_needs_none_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    assert await heard_of("") is None
 
 
 async def test_the_body_is_what_the_request_says_to_the_byte() -> None:
