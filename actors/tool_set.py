@@ -35,11 +35,9 @@ class ToolSet:
         self._under_given = self._registry(())
 
     def under(self, settings: Settings) -> ToolRegistry:
-        """The tools that there are under these settings: the same object, as long as they describe the same."""
+        """The tools that there are under these settings: the same object, as long as the settings are."""
         if settings.http_tools is not self._given:
-            if settings.http_tools != self._given:
-                self._under_given = self._registry(settings.http_tools)
-            self._given = settings.http_tools
+            self._given, self._under_given = settings.http_tools, self._registry(settings.http_tools)
         return self._under_given
 
     def problems(self, settings: Settings) -> Sequence[Problem]:

@@ -55,12 +55,12 @@ def test_a_name_in_other_letters_is_not_taken() -> None:
     assert tools.under(described("look")).names == ("Look", "look")
 
 
-def test_settings_that_describe_the_same_give_the_same_tools() -> None:
+def test_the_same_settings_give_the_same_tools_and_others_give_others() -> None:
     tools = tools_of(look)
-    first = tools.under(described("order"))
-    again = load_settings({**described("order").document(), "queue": {"queue_mode": "steer"}}, "y")
-    assert tools.under(again) is first
-    assert tools.under(described("order", repeatable=True)) is not first
+    settings = described("order", halt_when={"path": "$.done", "equals": 1})
+    first = tools.under(settings)
+    assert tools.under(settings) is first
+    assert tools.under(described("order", halt_when={"path": "$.done", "equals": True})) is not first
 
 
 def test_samples_make_way_for_any_other_tool() -> None:
