@@ -18,6 +18,7 @@ from insika.channels import Channel
 from insika.choices import Thinking
 from insika.config_files import load_profile_folder, load_settings_file
 from insika.errors import InvalidConfiguration
+from insika.limits.edge import EdgeRules
 from insika.settings import Settings, load_settings
 from insika.storage.port import ConfigurationStore
 from insika.storage.rows import Revision
@@ -60,6 +61,11 @@ class Configuration:
         if known not in self._limits:
             self._limits[known] = turn_limits(agent.profile, self._settings, session_thinking=session_thinking)
         return self._limits[known]
+
+    def edge_rules(self, profile: Profile) -> EdgeRules:
+        """The edge limits in force for an agent, by this profile of it and the platform's settings."""
+        given = profile.limits.model_dump(include={"chat_rate_limit", "agent_token_ceiling"}, exclude_unset=True)
+        return EdgeRules.of(given, self._settings.edge.model_dump(exclude_unset=True))
 
     async def apply_files(self, settings_file: Path | None, agents_dir: Path | None) -> None:
         """Apply what the environment names, where it has changed. Raises InvalidConfiguration, before anything of the

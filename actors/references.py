@@ -17,6 +17,7 @@ from actors.tool_set import ToolSet
 from insika.agents.profile import Profile
 from insika.model_endpoints import HostedModels
 from insika.parsing import did_you_mean
+from insika.pattern_files import read_library
 from insika.providers.catalog import ModelCatalog
 from insika.providers.offline import OfflineProvider
 from insika.tools.registry import ToolRegistry
@@ -54,6 +55,16 @@ def tool_warnings(profile: Profile, tools: ToolRegistry) -> Sequence[Problem]:
     ]
 
 
+def guard_warnings(profile: Profile) -> Sequence[Problem]:
+    """Each name in what the profile removes from its guardrails that stands for nothing in this version."""
+    removed = profile.guards.remove
+    return (
+        _missing("guardrails.remove", removed, read_library().removable, "there is no pattern or kind {}")
+        if removed
+        else ()
+    )
+
+
 def log_what_is_missing(
     configuration: Configuration, models: ModelCatalog, tools: ToolSet, *, runs_turns: bool
 ) -> None:
@@ -63,7 +74,7 @@ def log_what_is_missing(
     settings = configuration.settings()
     here, given = tools.under(settings), settings.providers
     for profile in written_by_users(configuration.agents.all_current()):
-        missing = [*model_problems(profile, models, given), *tool_warnings(profile, here)]
+        missing = [*model_problems(profile, models, given), *tool_warnings(profile, here), *guard_warnings(profile)]
         for path, why in (*missing, *(key_warnings(profile, models, given) if runs_turns else ())):
             log.warning("profile names what is not here", agent=profile.id, field=path, reason=why)
     for path, why in tools.unset_variables(settings) if runs_turns else ():

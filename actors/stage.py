@@ -7,7 +7,7 @@ has left the settings is. Nothing is written here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -31,6 +31,7 @@ from insika.tools.registry import ToolRegistry
 from insika.tools.threads import ToolThreads
 from insika.tools.tool import ToolContext
 from insika.tools.toolbox import TurnToolbox
+from insika.turn import sentences
 from insika.turn.log import Answer
 from insika.turn.output import Answered, answer_deliveries
 from insika.turn.state import TurnIdentity
@@ -47,6 +48,12 @@ class Staged:
     limits: Mapping[str, Any]
     provider: ModelProvider
     toolbox: TurnToolbox
+
+    def past_budget(self) -> Staged:
+        """The same, but its model is told in each request that the agent's budget is used up."""
+        limits = replace(self.identity.limits, past_budget=True)
+        identity = replace(self.identity, limits=limits, note=sentences.PAST_BUDGET)
+        return replace(self, identity=identity, limits=limits.as_dict())
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +129,7 @@ class Stage:
             profile.instructions,
             limits,
             time_s,
+            sentences.PAST_BUDGET if limits.past_budget else "",
         )
         toolbox = TurnToolbox(
             self._tools_now(),

@@ -11,15 +11,16 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
+from actors.admission import NO_WARNINGS, Warnings
 from actors.lease import Lease
 from actors.turn_events import ScopedEvents, events_of
 from actors.turn_log import OwnedTurnLog
+from actors.turn_start import completed, tell_warnings
 from actors.world import World
 from insika.crash_points import CrashPoint
 from insika.errors import Cancelled, InsikaError, Interrupted, WorkerLost
 from insika.events import EventType
 from insika.messages import NO_USAGE, Usage
-from insika.reliability.chain import ModelSource
 from insika.storage.operations import EndTurn, FailQueued, Seen
 from insika.storage.port import StoreUnavailable
 from insika.storage.rows import ApprovalDecision, Loaded, TurnState
@@ -59,8 +60,10 @@ class TurnEndings:
         await self._end(loaded, TurnState.FAILED, error, ())
         self._events(loaded)(EventType.TURN_FAILED, {"outcome": "failed", "error": error.type})
 
-    async def fail_queued(self, loaded: Loaded, seen: Seen, begin: Begin, error: InsikaError) -> None:
-        """Start and fail a turn at once: what the person said is kept, nothing is run."""
+    async def fail_queued(
+        self, loaded: Loaded, seen: Seen, begin: Begin, error: InsikaError, warnings: Warnings = NO_WARNINGS
+    ) -> None:
+        """Start and fail a turn at once: what was said is kept, nothing is run; `warnings` are raised with it."""
         first = begin.mail[0]
         failed = await self._store.fail_queued(
             self._lease.fence,
@@ -74,12 +77,14 @@ class TurnEndings:
                 first.origin,
                 error.as_dict(),
                 begin.merging,
+                warnings.alerts,
             ),
         )
         if failed is None:
             raise Superseded
         self._world.crash(CrashPoint.TURN_ENDED)
         emit = self._events(loaded, begin.turn_id, first.agent)
+        tell_warnings(emit, warnings, failed)
         emit(EventType.TURN_FAILED, {"outcome": "failed", "error": error.type})
 
     async def hand_over(self, owed: Usage) -> None:
@@ -111,7 +116,7 @@ class TurnEndings:
                 self._world.crash(CrashPoint.COMMITTED)
                 if log.delivers:
                     self._world.wakes.delivery()
-                emit(EventType.TURN_COMPLETED, {**_completed(answer), "timing": self._timing(answer, log)})
+                emit(EventType.TURN_COMPLETED, {**completed(answer), "timing": self._timing(answer, log)})
             case Failure() as failure:
                 self._world.crash(CrashPoint.TURN_ENDED)
                 emit(
@@ -161,6 +166,7 @@ class TurnEndings:
         if not ended:
             raise Superseded
         self._world.crash(CrashPoint.TURN_ENDED)
+        await self._world.tokens.of(loaded.session.tenant, turn.id, turn.agent)
         for approval in loaded.approvals:
             if approval.decision is None:
                 asked = {"approval_id": approval.id, "call_id": approval.call_id, "tool": approval.tool}
@@ -168,16 +174,3 @@ class TurnEndings:
 
     def _events(self, loaded: Loaded, turn_id: str | None = None, agent: str | None = None) -> ScopedEvents:
         return events_of(loaded, self._lease.epoch, self._world.events, self._world.clock, turn_id, agent)
-
-
-def _completed(answer: Answer) -> Mapping[str, Any]:
-    """What is told of an answer; `attempt` is the one at its step's request that gave it."""
-    told: dict[str, Any] = {"outcome": answer.outcome, "synthesized": answer.synthesized, "step": answer.step}
-    if answer.model_call is not None:
-        told["attempt"] = answer.model_call.key.attempt
-    if answer.cut_off:
-        told["cut_off"] = True
-    if answer.model:
-        source = ModelSource.FALLBACK if answer.fallback else ModelSource.PRIMARY
-        told |= {"model": answer.model, "model_source": str(source)}
-    return {**told, "steps": answer.step, "usage": asdict(answer.usage)}

@@ -9,30 +9,25 @@ from dataclasses import replace
 from datetime import datetime
 
 from actors.lease import Lease
-from actors.mailroom import Mailroom, SteerRoom, seen, steer_room
+from actors.mailroom import Mailroom, SteerRoom, steer_room
 from actors.stage import Addressee, Staged
 from actors.turn_endings import TurnEndings
 from actors.turn_events import ScopedEvents, events_of
 from actors.turn_log import NOTHING_OF_THE_LOG, Held, OwnedTurnLog
-from actors.turn_start import opening_of, start_of, tell_start
+from actors.turn_opening import NOT_STAGED, TurnOpening
 from actors.world import World
 from insika.crash_points import CrashPoint
-from insika.errors import InvalidConfiguration, ProviderFatal, UnknownAgent
 from insika.events import EventType
 from insika.messages import NO_USAGE, Usage
 from insika.storage.port import StoreUnavailable
 from insika.storage.rows import Loaded, TurnRow
 from insika.tools.toolbox import TurnToolbox
-from insika.turn.history import load_from
 from insika.turn.log import Superseded, Suspended
 from insika.turn.ports import TurnPorts
 from insika.turn.queue_policy import Begin
 from insika.turn.run import TurnLoop
 from insika.turn.state import TurnState, state_from_log
 from insika.turn.times import DetailedTimes, TurnTimes
-
-_NOT_STAGED = (UnknownAgent, InvalidConfiguration, ProviderFatal)
-"""Why a turn cannot be run here, and will not be by trying again."""
 
 
 class TurnRunner:
@@ -46,6 +41,7 @@ class TurnRunner:
         self._store = world.store
         self._mailroom = mailroom
         self._endings = endings
+        self._opening = TurnOpening(lease, world, endings)
         self._leaving = leaving
         self._toolbox: TurnToolbox | None = None
         self._loop: TurnLoop | None = None
@@ -79,35 +75,23 @@ class TurnRunner:
         return self._loop.owed if self._loop is not None else NO_USAGE
 
     async def begin(self, loaded: Loaded, begin: Begin) -> bool:
-        first = begin.mail[0]
-        await self._world.stage.know(first.agent, first.channel)
-        try:
-            staged = self._world.stage.begin(loaded.session, begin.turn_id, first.agent)
-        except _NOT_STAGED as error:
-            await self._endings.fail_queued(loaded, seen(loaded), begin, error)
+        opened = await self._opening.open(loaded, begin)
+        if opened is None:
             return False
-        moved = load_from(loaded.log, [row.text for row in begin.mail], staged.identity.limits.context_budget)
-        begun = await self._store.start(self._lease.fence, seen(loaded), start_of(begin, staged, moved))
-        if begun is None:
-            raise Superseded
-        self._world.crash(CrashPoint.TURN_STARTED)
-        kept = loaded.log if moved is None else tuple(entry for entry in loaded.log if entry.seq >= moved)
-        emit = self._events(loaded, begin.turn_id, first.agent)
-        tell_start(emit, begin, staged)
-        opening = opening_of(begin, begun.log_seq, self._lease.epoch)
-        state = state_from_log(begin.turn_id, (*kept, *opening), (), (), fresh=True)
+        first, staged = begin.mail[0], opened.staged
+        state = state_from_log(begin.turn_id, opened.log, (), (), fresh=True)
         taken = {row.position for row in begin.mail}
         left = replace(loaded, mail=tuple(row for row in loaded.mail if row.position not in taken))
         steers = SteerRoom(first.key, staged.identity.limits.steer_max_messages)
         to = Addressee(first.agent, first.channel, first.recipient)
-        times = await self._times_of(first.at, emit)
-        return await self._run(left, staged, state, steers, to, emit, times)
+        times = await self._times_of(first.at, opened.emit)
+        return await self._run(left, staged, state, steers, to, opened.emit, times)
 
     async def resume(self, loaded: Loaded, turn: TurnRow) -> bool:
         await self._world.stage.know(turn.agent, turn.channel)
         try:
             staged = await self._world.stage.resume(loaded.session, turn, loaded.now)
-        except _NOT_STAGED as error:
+        except NOT_STAGED as error:
             await self._endings.fail_running(loaded, error)
             return False
         emit = self._events(loaded, turn.id, turn.agent)
@@ -159,12 +143,14 @@ class TurnRunner:
         try:
             await self._loop.run()
         except Suspended:
+            await world.tokens.of(session.tenant, turn_id, to.agent)
             return True
         except Held:
             await self._endings.hold(loaded, turn_id, to.agent, NO_USAGE)  # at a boundary nobody has been asked
             return True
         self._toolbox = self._loop = self._turn_log = None
         self._endings.announce(emit, log)
+        await world.tokens.of(session.tenant, turn_id, to.agent)
         if log.released:
             self._world.crash(CrashPoint.RELEASED)
         return log.released

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from actors.admission import Warnings
 from actors.stage import Staged
 from actors.turn_events import ScopedEvents
 from insika.events import EventType
 from insika.messages import user
-from insika.storage.operations import ModelCallKey, StartTurn
-from insika.storage.rows import LogEntry
+from insika.reliability.chain import ModelSource
+from insika.storage.operations import FinishAtOnce, ModelCallKey, NewAlert, NewDelivery, StartTurn
+from insika.storage.rows import Begun, LogEntry
+from insika.turn.log import Answer
 from insika.turn.queue_policy import Begin
 
 
-def start_of(begin: Begin, staged: Staged, load_from: int | None) -> StartTurn:
-    """Who answers, where to, and who may join: from the message that opens the turn."""
+def start_of(begin: Begin, staged: Staged, load_from: int | None, alerts: Sequence[NewAlert] = ()) -> StartTurn:
+    """Who answers, where to, and who may join: from the message that opens the turn. `alerts` are raised with it."""
     first = begin.mail[0]
     return StartTurn(
         begin.turn_id,
@@ -27,6 +34,26 @@ def start_of(begin: Begin, staged: Staged, load_from: int | None) -> StartTurn:
         first.key if staged.identity.limits.steer_max_messages > 0 else None,
         begin.merging,
         load_from=load_from,
+        alerts=tuple(alerts),
+    )
+
+
+def finish_of(begin: Begin, staged: Staged, answer: Answer, deliveries: Sequence[NewDelivery]) -> FinishAtOnce:
+    """A turn that begins and ends at once with an answer that no model gave."""
+    first = begin.mail[0]
+    return FinishAtOnce(
+        begin.turn_id,
+        tuple(row.position for row in begin.mail),
+        first.agent,
+        first.channel,
+        first.recipient,
+        first.origin,
+        staged.revision,
+        staged.limits,
+        answer.content,
+        answer.outcome,
+        tuple(deliveries),
+        begin.merging,
     )
 
 
@@ -45,3 +72,28 @@ def tell_start(emit: ScopedEvents, begin: Begin, staged: Staged) -> None:
     elif len(begin.mail) > 1:
         emit(EventType.TURN_COALESCED, {"merged": len(begin.mail) - 1, "arrivals": len(begin.mail)})
     emit(EventType.TURN_STARTED, {"revision": staged.revision})
+
+
+def tell_warnings(emit: ScopedEvents, warnings: Warnings, begun: Begun) -> None:
+    """Of those that this beginning was the first to raise."""
+    for key, data in warnings.events.items():
+        if key in begun.raised:
+            emit(EventType.BUDGET_WARNING, data)
+
+
+def completed(answer: Answer) -> Mapping[str, Any]:
+    """What is told of an answer; `attempt` is the one at its step's request that gave it."""
+    told: dict[str, Any] = {"outcome": answer.outcome, "synthesized": answer.synthesized, "step": answer.step}
+    if answer.model_call is not None:
+        told["attempt"] = answer.model_call.key.attempt
+    if answer.cut_off:
+        told["cut_off"] = True
+    if answer.model:
+        source = ModelSource.FALLBACK if answer.fallback else ModelSource.PRIMARY
+        told |= {"model": answer.model, "model_source": str(source)}
+    return {**told, "steps": answer.step, "usage": asdict(answer.usage)}
+
+
+def tell_completed(emit: ScopedEvents, answer: Answer) -> None:
+    """Of a turn that took no time of its own."""
+    emit(EventType.TURN_COMPLETED, {**completed(answer), "timing": dict(answer.timing)})

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from actors.admission import KeptLimits
 from actors.configuration import Configuration
 from actors.environment import Environment
 from actors.guarding import profile_guard
 from actors.parts import Parts
 from actors.reliable_turns import ReliableTurns
 from actors.stage import Stage
+from actors.token_counts import WindowTokenCounts
 from actors.tool_set import ToolSet
 from actors.wakes import Wakes
 from actors.world import World
@@ -36,4 +38,6 @@ def turn_world(  # noqa: PLR0917 - what a process has opened, once
         profile_guard(configuration, stage),
         turn_timing=environment.turn_timing,
         policies=ReliableTurns(configuration, coordination.circuits, store, parts.clock),
+        admissions=KeptLimits(configuration, coordination.windows, store),
+        tokens=WindowTokenCounts(configuration, coordination.windows, store),
     )

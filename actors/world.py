@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
+from actors.admission import Admissions, EveryoneAdmitted
 from actors.reliable_turns import OneAttemptEach, TurnPolicies
 from actors.stage import Stage
+from actors.token_counts import NoTokenCounts, TokenCounts
 from actors.wakes import Wakes
 from insika.clock import Clock
 from insika.crash_points import Crash
@@ -19,7 +21,8 @@ from insika.turn.ports import Sleep
 @dataclass(frozen=True, slots=True)
 class World:
     """`turn_timing`: measure each turn step by step, and tell. `sleep` is how a turn waits between two attempts,
-    `policies` say how many there may be, and at which models."""
+    `policies` say how many there may be, and at which models; `admissions`, whether a turn may begin;
+    `tokens` count what its models cost."""
 
     store: OwnerStore
     stage: Stage
@@ -31,3 +34,5 @@ class World:
     turn_timing: bool = False
     sleep: Sleep = asyncio.sleep
     policies: TurnPolicies = field(default_factory=OneAttemptEach)
+    admissions: Admissions = field(default_factory=EveryoneAdmitted)
+    tokens: TokenCounts = field(default_factory=NoTokenCounts)

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from actors.admission import KeptLimits
 from actors.configuration import Configuration
 from actors.control import Control
 from actors.ingress import Ingress, Kept
@@ -23,11 +24,13 @@ from actors.lease import LeaseKeeper
 from actors.reliable_turns import ReliableTurns
 from actors.runtime import Runtime
 from actors.stage import Stage
+from actors.token_counts import WindowTokenCounts
 from actors.tool_set import ToolSet
 from actors.world import World
 from insika.agents.profile import load_profile
 from insika.clock import ManualClock
 from insika.coordination.local_circuits import LocalCircuits
+from insika.coordination.local_windows import LocalWindows
 from insika.crash_points import CrashPoint
 from insika.messages import Message
 from insika.ports import ModelProvider
@@ -184,6 +187,7 @@ class Place:
         self.clock = ManualClock()
         self.shop = Shop()
         self.circuits = LocalCircuits(self.clock)
+        self.windows = LocalWindows(self.clock)
         self.script = script or Script()
         self.processes: list[Process] = []
         self._ids = itertools.count(1)
@@ -259,6 +263,8 @@ class Process:
             turn_timing=timing,
             sleep=self._sleeps,
             policies=ReliableTurns(self.configuration, place.circuits, self.store, clock),  # type: ignore[arg-type]
+            admissions=KeptLimits(self.configuration, place.windows, self.store),  # type: ignore[arg-type]
+            tokens=WindowTokenCounts(self.configuration, place.windows, self.store),  # type: ignore[arg-type]
         )
         self.keeper = LeaseKeeper(self.store.renewal(), LEASE_S, clock)
         self.runtime = Runtime(world, self.keeper, slots, room)

@@ -20,7 +20,7 @@ from actors.cli.validation import Validated, print_validated, refuse_faulty, tel
 from actors.cli.yaml_view import print_yaml
 from actors.configuration import Configuration
 from actors.environment import Environment
-from actors.references import key_warnings, model_problems
+from actors.references import guard_warnings, key_warnings, model_problems
 from insika.agents.profile import Profile
 from insika.config_files import load_profile_file
 from insika.storage.rows import Revision
@@ -134,6 +134,7 @@ def _validated(files: Sequence[Path], environment: Environment) -> Sequence[Vali
         warnings=lambda profile: [
             *key_warnings(profile, models, known.of(profile)),
             *tools.warnings(profile),
+            *guard_warnings(profile),
         ],
     )
 

@@ -58,7 +58,8 @@ class TurnLimits:
     `max_tool_calls` None: no budget. `max_tool_repeat` 0: no guard. `context_budget` None: all of the history.
     `steer_max_messages` 0: nothing joins. `steer_join` None: texts join as they are. `mailbox_max` is NO_LIMIT when
     there is none. `thinking` None: nobody has said how much the model is to reason, and the vendor's own default holds;
-    so it is with `max_output_tokens`, of one model request.
+    so it is with `max_output_tokens`, of one model request. `past_budget`: the agent's soft budget was used up when the
+    turn began.
     """
 
     turn_timeout_s: float = 300.0
@@ -77,6 +78,7 @@ class TurnLimits:
     mailbox_max: int = 50
     thinking: Thinking | None = None
     max_output_tokens: int | None = None
+    past_budget: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON, for the turn's row."""

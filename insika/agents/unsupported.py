@@ -32,17 +32,10 @@ IN_PROFILES: tuple[Unsupported, ...] = (
     Unsupported("guardrails.responses"),
     Unsupported("guardrails.redact"),
     Unsupported("guardrails.keep"),
-    Unsupported("budget", keys=("daily", "monthly", "soft", "alert_at")),
     Unsupported("routes"),
-    Unsupported("limits.chat_rate_limit", off=(0,)),
-    Unsupported("limits.agent_token_ceiling", off=(0,)),
 )
 
-IN_SETTINGS: tuple[Unsupported, ...] = (
-    Unsupported("edge.chat_rate_limit", off=(0,)),
-    Unsupported("edge.agent_token_ceiling", off=(0,)),
-    Unsupported("channels.*.public"),
-)
+IN_SETTINGS: tuple[Unsupported, ...] = (Unsupported("channels.*.public"),)
 
 
 def refusals(document: Mapping[str, object], unsupported: tuple[Unsupported, ...]) -> Iterator[Problem]:

@@ -254,7 +254,7 @@ class Withdrawal:
 
 @dataclass(frozen=True, slots=True)
 class ModelCallRow:
-    """One attempt at a model. `state` is open, measured or estimated."""
+    """One attempt at a model. `state` is open, measured or estimated. `agent` is the one it is booked to."""
 
     turn_id: str
     step: int
@@ -263,6 +263,7 @@ class ModelCallRow:
     model: str
     state: str
     usage: Usage
+    agent: str = ""
 
 
 @dataclass(frozen=True, slots=True)

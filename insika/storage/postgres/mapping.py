@@ -160,8 +160,8 @@ def call_row(row: Columns) -> CallRow:
 
 
 def model_call_row(row: Columns) -> ModelCallRow:
-    turn_id, step, attempt, purpose, model, state, *usage = row
-    return ModelCallRow(turn_id, step, attempt, purpose, model, state, Usage(*usage))
+    turn_id, step, attempt, purpose, model, state, *usage, agent = row
+    return ModelCallRow(turn_id, step, attempt, purpose, model, state, Usage(*usage), agent)
 
 
 def approval_row(row: Columns) -> ApprovalRow:

@@ -108,7 +108,7 @@ def test_frozen_limits_survive_their_row() -> None:
     assert again == frozen
     assert again.on_exhausted is OnExhausted.SYNTHESIZE
     assert again.queue_mode is QueueMode.STEER
-    assert all(type(value) in (str, int, float, type(None)) for value in frozen.as_dict().values())
+    assert all(type(value) in (str, int, float, bool, type(None)) for value in frozen.as_dict().values())
 
 
 def test_a_row_of_another_version_is_read() -> None:

@@ -21,7 +21,7 @@ SELECT json_build_array(
      ORDER BY c.step, c.idx)
    FROM tool_calls AS c WHERE c.turn_id = s.turn_id),
   (SELECT json_agg(json_build_array(
-     c.turn_id, c.step, c.attempt, c.purpose, c.model, c.state, c.input, c.output, c.cache_read, c.cache_write)
+     c.turn_id, c.step, c.attempt, c.purpose, c.model, c.state, c.input, c.output, c.cache_read, c.cache_write, c.agent)
      ORDER BY c.step, c.attempt, c.purpose)
    FROM model_calls AS c WHERE c.turn_id = s.turn_id),
   (SELECT json_agg(json_build_array(
