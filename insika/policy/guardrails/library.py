@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from insika.agents.guardrails import DEFAULT, Guardrails
 from insika.choices import Language
 from insika.policy.guardrails.pattern import Pattern
+from insika.policy.guardrails.redaction.kinds import COUNTS_FROM
 from insika.policy.guardrails.redaction.secret_format import SecretFormat
 from insika.policy.guardrails.verdict import Block
 
@@ -19,6 +20,11 @@ class GuardLibrary:
     patterns: tuple[Pattern, ...]
     replies: Mapping[str, Mapping[str, str]]
     secrets: tuple[SecretFormat, ...]
+
+    @property
+    def removable(self) -> Sequence[str]:
+        """What a profile may name in `remove`: ids of patterns, and kinds of what is taken out of answers."""
+        return [*(pattern.id for pattern in self.patterns), *COUNTS_FROM]
 
     def safe_reply(self, block: Block, rules: Guardrails) -> str:
         """What the person reads instead of an answer: the profile's reply for the category, else its default, else

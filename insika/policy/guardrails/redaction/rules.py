@@ -1,8 +1,4 @@
-"""What is taken out of an agent's answers, by its guardrails.
-
-By default secrets, and numbers that pay or prove who somebody is. A shop's address and telephone number belong into an
-answer, and so does the number of its company; they go only at the highest strictness.
-"""
+"""Who looks through an agent's answers, by its guardrails."""
 
 from __future__ import annotations
 
@@ -13,36 +9,12 @@ from insika.choices import Language, Strictness
 from insika.policy.guardrails.redaction.accounts import AccountFinder
 from insika.policy.guardrails.redaction.contacts import EmailFinder, PhoneFinder
 from insika.policy.guardrails.redaction.finding import Finder
+from insika.policy.guardrails.redaction.kinds import COUNTS_FROM, REPLACEMENTS
 from insika.policy.guardrails.redaction.numbers import BARE_NUMBERS, CARDS, PEOPLE, NumberFinder, NumberKind
 from insika.policy.guardrails.redaction.own import OwnFinder
 from insika.policy.guardrails.redaction.redactor import Redacted, StreamRedactor
 from insika.policy.guardrails.redaction.secret_format import SecretFormat
 from insika.policy.guardrails.redaction.secrets import KeyFinder, LoginFinder, SecretFinder
-
-REPLACEMENTS = {
-    "access_key": "[key removed]",
-    "token": "[token removed]",
-    "private_key": "[private key removed]",
-    "credentials": "[credentials removed]",
-    "card": "[card number removed]",
-    "iban": "[account number removed]",
-    "national_id": "[ID number removed]",
-    "company_id": "[company number removed]",
-    "email": "[e-mail address removed]",
-    "phone": "[phone number removed]",
-}
-COUNTS_FROM: dict[str, Strictness] = {
-    "access_key": Strictness.LOW,
-    "token": Strictness.LOW,
-    "private_key": Strictness.LOW,
-    "credentials": Strictness.LOW,
-    "card": Strictness.LOW,
-    "iban": Strictness.MEDIUM,
-    "national_id": Strictness.MEDIUM,
-    "company_id": Strictness.HIGH,
-    "email": Strictness.HIGH,
-    "phone": Strictness.HIGH,
-}
 
 
 class OutputGuard:

@@ -121,6 +121,11 @@ def profile(**data: Any) -> Any:
         ({"model": "vendor/large"}, "fail", "no provider 'vendor'"),
         ({"tools_allow": ["order_lookup", "order_look"]}, "warn", "tools_allow.1: no tool is called 'order_look' here"),
         ({"tools_deny": ["refunds"]}, "warn", "did you mean refund?"),
+        (
+            {"guardrails": {"remove": ["en.threat", "en.thread", "iban"]}},
+            "warn",
+            "guardrails.remove.1: there is no pattern or kind 'en.thread'; did you mean en.threat?",
+        ),
         ({"approvals_required": ["refund", "refnd"]}, "warn", "approvals_required.1: no tool is called 'refnd' here"),
     ],
 )

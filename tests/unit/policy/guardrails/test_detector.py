@@ -112,6 +112,14 @@ def test_a_text_of_one_language_may_be_looked_at_for_that_one_alone() -> None:
     assert not blocked(german, languages=(Language.EN, Language.PT))
 
 
+def test_a_guard_is_made_once_for_all_that_have_the_same_rules() -> None:
+    guards = Guards(read_library())
+    one, other = Guardrails(responses={"default": "No."}), Guardrails(moderator="offline/demo", input=False)
+    assert guards.output(one) is guards.output(other)
+    assert guards.output(one) is not guards.output(Guardrails(keep=("support",)))
+    assert guards.output(Guardrails(output=False)) is not guards.output(one)
+
+
 def test_the_same_rules_share_a_guard_and_others_do_not() -> None:
     guards = Guards(read_library())
     for strictness in (Strictness.LOW, Strictness.HIGH, Strictness.LOW):

@@ -10,7 +10,7 @@ from insika.agents.guardrails import Guardrails, OwnRedaction
 from insika.choices import Language, Strictness
 from insika.pattern_files import read_library
 from insika.policy.guardrails.guards import Guards
-from insika.policy.guardrails.redaction.rules import COUNTS_FROM, REPLACEMENTS
+from insika.policy.guardrails.redaction.kinds import COUNTS_FROM, REPLACEMENTS
 from insika.policy.guardrails.redaction.secret_format import SecretFormat
 
 LIBRARY = read_library()
@@ -230,6 +230,7 @@ def test_numbers_without_a_country_are_those_of_the_agent_s_languages() -> None:
         "name@",
         "2 + 2 = 4",
         "(2026)",
+        "(030) 901820abc",
     ],
 )
 def test_even_then_ordinary_words_and_numbers_stay(text: str) -> None:
