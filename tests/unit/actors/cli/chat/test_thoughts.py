@@ -92,6 +92,9 @@ def test_thoughts_stand_before_what_came_of_them_and_behind_what_came_before() -
     assert plain(thoughts.rest()) == []
 
 
-def test_a_terminal_is_not_steered_by_a_thought() -> None:
-    (line,) = shown(think("\x1b[2Jgone\n"))
-    assert "\x1b" not in line
+def test_a_terminal_is_not_steered_by_a_thought_and_shows_it_dimmed() -> None:
+    thoughts = Thoughts("ana")
+    thoughts.read([think("\x1b[2Jgone\n")])
+    (line,) = thoughts.rest()
+    assert "\x1b" not in line.plain
+    assert line.style == "dim"
