@@ -181,8 +181,10 @@ class Talk:
 
     async def _show_news(self) -> None:
         follower, thoughts = self._follower, self._thoughts
-        thoughts.read(self._heard())  # first: what was said before these thoughts is in the store by now
+        thoughts.read(self._heard())
+        thought = thoughts.last
         news = await follower.look()
+        thoughts.read(self._heard())
         if follower is not self._follower:
             return  # the person has gone to another session meanwhile
         self._questions.tell_settled(news.settled)
@@ -196,7 +198,7 @@ class Talk:
             self._show(thoughts.before((turn.id, LAST_STEP)))
             self._show(ended(turn, follower.name, answered=self._answered))
             self._answered.discard(turn.id)
-        self._show(thoughts.rest())
+        self._show(thoughts.rest(thought))
         self._questions.ask(news.asked)
 
     def _show(self, lines: Iterable[Text]) -> None:

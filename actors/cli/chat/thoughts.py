@@ -7,6 +7,7 @@ reasoning, which cannot be taken back from a screen, the chat says that it is vo
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -34,12 +35,14 @@ def nothing_heard() -> Sequence[Event]:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
+    number: int
     place: Place
     text: Text
 
 
 class Thoughts:
-    """Of one session. Give it every event, and take what stands before a place or all of it."""
+    """Of one session. Read events before a look into the store and after it: what came before it and is newer than all
+    that was found there may be shown; what came during it may have something before it that was not found yet."""
 
     def __init__(self, session: str) -> None:
         self._session = session
@@ -48,6 +51,9 @@ class Thoughts:
         self._begun = ""
         self._showed = False
         self._waiting: list[Shown] = []
+        self._numbers = itertools.count(1)
+        self.last = 0
+        """The number of the newest line."""
 
     def read(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -56,14 +62,17 @@ class Thoughts:
 
     def before(self, place: Place) -> list[Text]:
         """What belongs before what was said at `place`, or beside it."""
+        if (self._turn, self._attempt[1]) <= place:
+            self._flush()
         taken = [shown.text for shown in self._waiting if shown.place <= place]
         self._waiting = [shown for shown in self._waiting if shown.place > place]
         return taken
 
-    def rest(self) -> list[Text]:
-        """What is newer than all that has been said."""
-        taken, self._waiting = self._waiting, []
-        return [shown.text for shown in taken]
+    def rest(self, last: int) -> list[Text]:
+        """All that is left up to line number `last`."""
+        taken = [shown.text for shown in self._waiting if shown.number <= last]
+        self._waiting = [shown for shown in self._waiting if shown.number > last]
+        return taken
 
     def _read(self, event: Event, turn_id: str) -> None:
         if event.step == 0:
@@ -112,4 +121,5 @@ class Thoughts:
             self._show(Text(f"{THOUGHT}{on_one_line(line.strip())}", style="dim"))
 
     def _show(self, text: Text) -> None:
-        self._waiting.append(Shown((self._turn, self._attempt[1]), text))
+        self.last = next(self._numbers)
+        self._waiting.append(Shown(self.last, (self._turn, self._attempt[1]), text))

@@ -38,7 +38,7 @@ def shown(*events: Event) -> list[str]:
     thoughts = Thoughts("ana")
     for each in events:
         thoughts.read([each])
-    return plain(thoughts.rest())
+    return plain(thoughts.rest(thoughts.last))
 
 
 def test_a_line_is_shown_when_it_is_whole_and_the_last_when_the_model_speaks() -> None:
@@ -88,13 +88,30 @@ def test_thoughts_stand_before_what_came_of_them_and_behind_what_came_before() -
     assert plain(thoughts.before(("t1", 0))) == []
     assert plain(thoughts.before(("t1", 1))) == ["  ~ first"]
     assert plain(thoughts.before(("t1", 2))) == ["  ~ second"]
-    assert plain(thoughts.rest()) == ["  ~ next turn"]
-    assert plain(thoughts.rest()) == []
+    assert plain(thoughts.rest(thoughts.last)) == ["  ~ next turn"]
+    assert plain(thoughts.rest(thoughts.last)) == []
+
+
+def test_what_came_during_a_look_waits_for_the_next_unless_its_place_was_found() -> None:
+    thoughts = Thoughts("ana")
+    thoughts.read([think("before\n", step=2)])
+    last = thoughts.last
+    thoughts.read([think("and during\n", step=2), think("a step later\n", step=3)])
+    assert plain(thoughts.before(("t1", 2))) == ["  ~ before", "  ~ and during"]
+    assert plain(thoughts.rest(last)) == []
+    assert plain(thoughts.before(("t1", 3))) == ["  ~ a step later"]
+
+
+def test_a_line_that_is_not_whole_stands_before_what_was_said_with_it_all_the_same() -> None:
+    thoughts = Thoughts("ana")
+    thoughts.read([think("half a li")])
+    assert plain(thoughts.before(("t1", 0))) == []
+    assert plain(thoughts.before(("t1", 1))) == ["  ~ half a li"]
 
 
 def test_a_terminal_is_not_steered_by_a_thought_and_shows_it_dimmed() -> None:
     thoughts = Thoughts("ana")
     thoughts.read([think("\x1b[2Jgone\n")])
-    (line,) = thoughts.rest()
+    (line,) = thoughts.rest(thoughts.last)
     assert "\x1b" not in line.plain
     assert line.style == "dim"
