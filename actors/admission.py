@@ -1,5 +1,5 @@
 """Whether a turn that is about to begin may ask a model: the edge limits, then the calendar budgets. Nothing is written
-here; what the answer leads to is written with the turn's beginning.
+here; what the answer leads to is written with the turn's beginning. The user's own policies come after them, elsewhere.
 
 Asked once a turn, of the agent that has it: a turn that is taken up again was admitted when it began.
 """
@@ -14,7 +14,8 @@ from typing import Any, Protocol
 from actors.configuration import Configuration
 from insika.agents.budget import Budget
 from insika.agents.profile import Profile
-from insika.errors import BudgetExceeded
+from insika.choices import Origin
+from insika.errors import BudgetExceeded, InsikaError
 from insika.events import EventType
 from insika.limits.alerts import About, new_alert
 from insika.limits.budgets import Calendar, Crossing, Exhausted, Spent, has_cap, judge
@@ -56,7 +57,7 @@ class Limited:
 class Refused:
     """It may not, and fails with `error`."""
 
-    error: BudgetExceeded
+    error: InsikaError
     warnings: Warnings
 
 
@@ -65,12 +66,18 @@ Admission = Admitted | Limited | Refused
 
 @dataclass(frozen=True, slots=True)
 class Applicant:
-    """The turn that wants to begin; `now` is the store's time."""
+    """The turn that wants to begin; `now` is the store's time. `texts` are what was said, oldest first; the rest is of
+    the message that opens it."""
 
     tenant: str
     session: str
     turn_id: str
     now: datetime
+    texts: tuple[str, ...] = ()
+    channel: str | None = None
+    recipient: str | None = None
+    customer: str | None = None
+    origin: str = Origin.CUSTOMER
 
 
 class Admissions(Protocol):

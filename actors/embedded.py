@@ -105,7 +105,7 @@ class Embedded:
             embedded = cls(environment, parts, stores)
             await embedded.configuration.apply_files(environment.settings, environment.agents_dir)
             await embedded.configuration.refresh()
-            log_what_is_missing(embedded.configuration, parts.models, embedded.tools, runs_turns=True)
+            log_what_is_missing(embedded.configuration, parts, embedded.tools, runs_turns=True)
         except BaseException:
             await stores.close()
             raise

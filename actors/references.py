@@ -1,4 +1,5 @@
-"""Whether what a profile names exists in this process: its model, its model's key, its tools and their groups.
+"""Whether what a profile names exists in this process: its model, its model's key, its tools and their groups,
+its policies.
 
 A profile is checked for itself where it is read; this asks the process that is to run it. Another process may have
 other tools and keys, which is why one that is missing is told and never a reason to refuse.
@@ -12,12 +13,15 @@ import structlog
 
 from actors.agents import Agent
 from actors.configuration import Configuration
+from actors.parts import Parts
 from actors.samples.demo_agent import is_sample
 from actors.tool_set import ToolSet
+from insika.agents.policies import Policy
 from insika.agents.profile import Profile
 from insika.model_endpoints import HostedModels
 from insika.parsing import did_you_mean
 from insika.pattern_files import read_library
+from insika.policy.own import OwnPolicies
 from insika.providers.catalog import ModelCatalog
 from insika.providers.offline import OfflineProvider
 from insika.tools.registry import ToolRegistry
@@ -55,6 +59,13 @@ def tool_warnings(profile: Profile, tools: ToolRegistry) -> Sequence[Problem]:
     ]
 
 
+def policy_warnings(profile: Profile, policies: OwnPolicies) -> Sequence[Problem]:
+    """Each of the user's own policies that the profile names and that is not here."""
+    sentence = "no policy is called {} here, and where none is, no turn of this agent begins"
+    known = (*policies.names, *Policy)
+    return _missing("policies", profile.policies, known, sentence)
+
+
 def guard_warnings(profile: Profile) -> Sequence[Problem]:
     """Each name in what the profile removes from its guardrails that stands for nothing in this version."""
     removed = profile.guards.remove
@@ -65,17 +76,17 @@ def guard_warnings(profile: Profile) -> Sequence[Problem]:
     )
 
 
-def log_what_is_missing(
-    configuration: Configuration, models: ModelCatalog, tools: ToolSet, *, runs_turns: bool
-) -> None:
-    """One warning for each name that means nothing in this process. `runs_turns`: it needs the keys of models and the
-    secrets of tools."""
+def log_what_is_missing(configuration: Configuration, parts: Parts, tools: ToolSet, *, runs_turns: bool) -> None:
+    """One warning for each name that means nothing in this process. `runs_turns`: it needs the keys of models, the
+    secrets of tools, and policies."""
     log = structlog.get_logger("insika.agents")
     settings = configuration.settings()
-    here, given = tools.under(settings), settings.providers
+    here, given, models = tools.under(settings), settings.providers, parts.models
     for profile in written_by_users(configuration.agents.all_current()):
         missing = [*model_problems(profile, models, given), *tool_warnings(profile, here), *guard_warnings(profile)]
-        for path, why in (*missing, *(key_warnings(profile, models, given) if runs_turns else ())):
+        if runs_turns:
+            missing += [*key_warnings(profile, models, given), *policy_warnings(profile, parts.policies)]
+        for path, why in missing:
             log.warning("profile names what is not here", agent=profile.id, field=path, reason=why)
     for path, why in tools.unset_variables(settings) if runs_turns else ():
         log.warning("settings name what is not here", field=path, reason=why)

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from actors.admission import Admitted, Applicant, Limited, Refused, Warnings
+from actors.admission import Admitted, Limited, Refused, Warnings
 from actors.lease import Lease
 from actors.mailroom import seen
 from actors.stage import Addressee, Staged
 from actors.turn_endings import TurnEndings
 from actors.turn_events import ScopedEvents, events_of
-from actors.turn_start import finish_of, opening_of, start_of, tell_completed, tell_start, tell_warnings
+from actors.turn_start import applicant_of, finish_of, opening_of, start_of, tell_completed, tell_start, tell_warnings
 from actors.world import World
 from insika.crash_points import CrashPoint
 from insika.errors import InvalidConfiguration, ProviderFatal, UnknownAgent
@@ -52,9 +52,7 @@ class TurnOpening:
         except NOT_STAGED as error:
             await self._endings.fail_queued(loaded, seen(loaded), begin, error)
             return None
-        session = loaded.session
-        applicant = Applicant(session.tenant, session.name, begin.turn_id, loaded.now)
-        match await self._world.admissions.ask(staged.profile, applicant):
+        match await self._world.admissions.ask(staged.profile, applicant_of(loaded, begin)):
             case Limited() as limited:
                 await self._limit(loaded, begin, staged, limited)
             case Refused() as refused:

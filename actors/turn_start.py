@@ -6,16 +6,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from actors.admission import Warnings
+from actors.admission import Applicant, Warnings
 from actors.stage import Staged
 from actors.turn_events import ScopedEvents
 from insika.events import EventType
 from insika.messages import user
 from insika.reliability.chain import ModelSource
 from insika.storage.operations import FinishAtOnce, ModelCallKey, NewAlert, NewDelivery, StartTurn
-from insika.storage.rows import Begun, LogEntry
+from insika.storage.rows import Begun, Loaded, LogEntry
 from insika.turn.log import Answer
 from insika.turn.queue_policy import Begin
+
+
+def applicant_of(loaded: Loaded, begin: Begin) -> Applicant:
+    first, session = begin.mail[0], loaded.session
+    return Applicant(
+        session.tenant,
+        session.name,
+        begin.turn_id,
+        loaded.now,
+        tuple(row.text for row in begin.mail),
+        first.channel,
+        first.recipient,
+        first.customer,
+        first.origin,
+    )
 
 
 def start_of(begin: Begin, staged: Staged, load_from: int | None, alerts: Sequence[NewAlert] = ()) -> StartTurn:

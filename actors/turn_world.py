@@ -6,6 +6,7 @@ from actors.admission import KeptLimits
 from actors.configuration import Configuration
 from actors.environment import Environment
 from actors.guarding import profile_guard
+from actors.own_policies import PolicedAdmissions
 from actors.parts import Parts
 from actors.reliable_turns import ReliableTurns
 from actors.stage import Stage
@@ -28,6 +29,7 @@ def turn_world(  # noqa: PLR0917 - what a process has opened, once
     wakes: Wakes,
 ) -> World:
     stage = Stage(configuration, parts.models, tools, ToolThreads(environment.slots))
+    limits = KeptLimits(configuration, coordination.windows, store)
     return World(
         store,
         stage,
@@ -38,6 +40,6 @@ def turn_world(  # noqa: PLR0917 - what a process has opened, once
         profile_guard(configuration, stage),
         turn_timing=environment.turn_timing,
         policies=ReliableTurns(configuration, coordination.circuits, store, parts.clock),
-        admissions=KeptLimits(configuration, coordination.windows, store),
+        admissions=PolicedAdmissions(limits, parts.policies, ToolThreads(environment.slots)),
         tokens=WindowTokenCounts(configuration, coordination.windows, store),
     )

@@ -20,7 +20,8 @@ import aiohttp
 from aiohttp.abc import AbstractResolver
 
 from insika.clock import Clock
-from insika.tools.egress import Deny, EgressDenied, EgressGuard, Target
+from insika.policy.decision import Deny
+from insika.tools.egress import EgressDenied, EgressGuard, Target
 from insika.tools.egress_session import CONNECT_S, guarded_session, reason_of
 from outbox.policy import retry_after_s
 from outbox.states import Answered, AttemptResult, Forbidden, NotSent, Unknown

@@ -21,6 +21,7 @@ from actors.configuration import Configuration
 from actors.control import Control
 from actors.ingress import Ingress, Kept
 from actors.lease import LeaseKeeper
+from actors.own_policies import PolicedAdmissions
 from actors.reliable_turns import ReliableTurns
 from actors.runtime import Runtime
 from actors.stage import Stage
@@ -33,6 +34,7 @@ from insika.coordination.local_circuits import LocalCircuits
 from insika.coordination.local_windows import LocalWindows
 from insika.crash_points import CrashPoint
 from insika.messages import Message
+from insika.policy.own import OwnPolicies, OwnPolicy
 from insika.ports import ModelProvider
 from insika.providers.catalog import ModelCatalog
 from insika.settings import load_settings
@@ -204,10 +206,21 @@ class Place:
         guard: InputGuard | None = None,
         settings: Mapping[str, Any] | None = None,
         timing: bool = False,
+        policies: Sequence[OwnPolicy] = (),
     ) -> Process:
         """A new process, with these profiles applied, and these settings beside the channel."""
         model = model or ScriptedModel(self.script)
-        process = Process(self, clock or self.clock, model, tools, slots, room, guard or NoInputGuard(), timing=timing)
+        process = Process(
+            self,
+            clock or self.clock,
+            model,
+            tools,
+            slots,
+            room,
+            guard or NoInputGuard(),
+            timing=timing,
+            policies=policies,
+        )
         await process.begin(profiles or (profile(),), settings or {})
         self.processes.append(process)
         return process
@@ -235,6 +248,7 @@ class Process:
         guard: InputGuard,
         *,
         timing: bool = False,
+        policies: Sequence[OwnPolicy] = (),
     ) -> None:
         self.place = place
         self.clock = clock
@@ -252,6 +266,7 @@ class Process:
             ToolSet(ToolRegistry([*place.shop.tools(), *tools]), ToolRegistry(), Sender(EgressGuard()), {}),
             ToolThreads(),
         )
+        limits = KeptLimits(self.configuration, place.windows, self.store)  # type: ignore[arg-type]
         world = World(
             self.store,  # type: ignore[arg-type]
             stage,
@@ -263,7 +278,7 @@ class Process:
             turn_timing=timing,
             sleep=self._sleeps,
             policies=ReliableTurns(self.configuration, place.circuits, self.store, clock),  # type: ignore[arg-type]
-            admissions=KeptLimits(self.configuration, place.windows, self.store),  # type: ignore[arg-type]
+            admissions=PolicedAdmissions(limits, OwnPolicies(policies), ToolThreads()),
             tokens=WindowTokenCounts(self.configuration, place.windows, self.store),  # type: ignore[arg-type]
         )
         self.keeper = LeaseKeeper(self.store.renewal(), LEASE_S, clock)

@@ -20,7 +20,7 @@ from actors.cli.validation import Validated, print_validated, refuse_faulty, tel
 from actors.cli.yaml_view import print_yaml
 from actors.configuration import Configuration
 from actors.environment import Environment
-from actors.references import guard_warnings, key_warnings, model_problems
+from actors.references import guard_warnings, key_warnings, model_problems, policy_warnings
 from insika.agents.profile import Profile
 from insika.config_files import load_profile_file
 from insika.storage.rows import Revision
@@ -84,9 +84,9 @@ def show(id_: str, as_json: bool) -> None:
 def validate(context: click.Context, files: Sequence[Path], as_json: bool) -> None:
     """Check profiles, naming every mistake by its path. Nothing is applied.
 
-    A tool that does not exist here, among those of INSIKA_TOOLS or the sample tools, is warned of, and so is a model
-    whose key is not in the environment. Providers and HTTP tools are those of the settings in force and of
-    INSIKA_SETTINGS.
+    A tool that does not exist here, among those of INSIKA_TOOLS or the sample tools, is warned of, and so is a policy
+    of your own, and a model whose key is not in the environment. Providers and HTTP tools are those of the settings in
+    force and of INSIKA_SETTINGS.
 
     \b
     Example:  insika agents validate agents/*.yaml
@@ -134,6 +134,7 @@ def _validated(files: Sequence[Path], environment: Environment) -> Sequence[Vali
         warnings=lambda profile: [
             *key_warnings(profile, models, known.of(profile)),
             *tools.warnings(profile),
+            *policy_warnings(profile, parts.policies),
             *guard_warnings(profile),
         ],
     )

@@ -1,5 +1,5 @@
 """What this process can run: hosted models, by the keys that its environment holds, and what is in the modules that the
-environment names: tools, and scripts that stand in for models."""
+environment names: tools, policies, and scripts that stand in for models."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from actors.environment import Environment
 from actors.parts import Parts
 from actors.samples.demo_agent import DEMO, offline_models
 from actors.samples.demo_tools import demo_tools
+from insika.policy_modules import load_policies
 from insika.providers.catalog import ModelCatalog
 from insika.providers.hosted import HostedProviders
 from insika.providers.offline import BeforeChunk, at_once
@@ -32,7 +33,13 @@ def parts_here(environment: Environment, before_chunk: BeforeChunk = at_once) ->
     """Raises InvalidConfiguration."""
     tools = tools_here(environment)
     samples = ToolRegistry() if environment.tools else ToolRegistry(demo_tools())
-    return Parts(models_here(environment, before_chunk), tools, samples=samples, variables=dict(os.environ))
+    return Parts(
+        models_here(environment, before_chunk),
+        tools,
+        samples=samples,
+        policies=load_policies(environment.tools),
+        variables=dict(os.environ),
+    )
 
 
 def tools_here(environment: Environment) -> ToolRegistry:

@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 
 from actors.doctor.finding import Finding, fail, ok, warn
 from insika.channels import Channel
-from insika.tools.egress import Deny, EgressGuard, Target
+from insika.policy.decision import Deny
+from insika.tools.egress import EgressGuard, Target
 from insika.urls import redacted_url
 from outbox.signing import UnusableSecret, signature_headers
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from actors.doctor.finding import Finding, fail, ok, warn
 from actors.parts import Parts
-from actors.references import guard_warnings, model_problems, tool_warnings
+from actors.references import guard_warnings, model_problems, policy_warnings, tool_warnings
 from actors.samples.demo_agent import is_sample
 from insika.agents.profile import Profile, load_profile
 from insika.errors import InvalidConfiguration
@@ -76,7 +76,8 @@ def _lacking(profile: Profile, parts: Parts, given: Sequence[HostedModels]) -> I
         hosted = parts.models.own(profile.model) is None
         what = f"Agent {profile.id} cannot run with what is here: {path}: {why}."
         yield fail(AGENTS, what, provide if hosted else do)
-    for path, why in (*tool_warnings(profile, parts.tools), *guard_warnings(profile)):
+    named = (*tool_warnings(profile, parts.tools), *policy_warnings(profile, parts.policies), *guard_warnings(profile))
+    for path, why in named:
         yield warn(AGENTS, f"Agent {profile.id} names what is not here: {path}: {why}.", do)
 
 

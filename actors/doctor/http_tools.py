@@ -9,8 +9,9 @@ from actors.doctor.finding import Finding, fail, ok, warn
 from actors.tool_set import ToolSet
 from insika.http_tools.description import HttpTool
 from insika.http_tools.urls import path_and_query
+from insika.policy.decision import Deny
 from insika.settings import Settings
-from insika.tools.egress import Deny, EgressGuard, Target
+from insika.tools.egress import EgressGuard, Target
 
 ABOUT = "http tools"
 

@@ -81,7 +81,7 @@ async def prepared(
         configuration = await wait(database, lambda: _configured(environment, stores, objections), StoreUnavailable)
         coordination = await resources.enter_async_context(_coordination(environment, parts))
         hints = resources.enter_context(Hints(amqp_url))
-        log_what_is_missing(configuration, parts.models, tools, runs_turns=runs_turns)
+        log_what_is_missing(configuration, parts, tools, runs_turns=runs_turns)
         yield Ground(environment, parts, amqp_url, stores, configuration, tools, coordination, hints)
 
 

@@ -1,18 +1,22 @@
-"""The policies that a profile may name, and what is said of one that it may not.
+"""The policies that a profile may name: those built in, and a user's own.
 
-Both that exist join by themselves, once the profile has something for them to keep: naming one asks for nothing more,
-and is allowed because people write down what they rely on. A name that nobody would keep is refused: a protection
-that is written down and not kept would be a lie.
+The two built-in ones join by themselves, once the profile has something for them to keep: naming one asks for nothing
+more, and is allowed because people write down what they rely on. Any other name is a policy of the user's own: whether
+there is such a one is not known here but where a turn is to begin, and there a name that nobody keeps lets none begin.
 """
 
 from __future__ import annotations
 
 import enum
+import re
+from collections.abc import Iterable
 from typing import Annotated
 
 from pydantic import AfterValidator
 
-from insika.parsing import did_you_mean, shown
+from insika.parsing import shown
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class Policy(enum.StrEnum):
@@ -22,13 +26,22 @@ class Policy(enum.StrEnum):
     """Joins with `approvals_required`."""
 
 
-def _is_built_in(name: str) -> str:
-    if name not in list(Policy):
+def is_policy_name(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None
+
+
+def own_policies(named: Iterable[str]) -> tuple[str, ...]:
+    """Those of the names that are not built in, in their order, each once."""
+    return tuple(name for name in dict.fromkeys(named) if name not in list(Policy))
+
+
+def _is_name(name: str) -> str:
+    if not is_policy_name(name):
         raise ValueError(
-            f"no policy {shown(name)} is enforced by this version of Insika, which knows {' and '.join(Policy)} "
-            f"and none of your own; remove it{did_you_mean(name, Policy)}"
+            f"must be a policy's name: {' or '.join(Policy)}, or one of your own, of 1 to 64 letters, digits, dots, "
+            f"hyphens and underscores, a letter or digit first; got {shown(name)}"
         )
     return name
 
 
-PolicyName = Annotated[str, AfterValidator(_is_built_in)]
+PolicyName = Annotated[str, AfterValidator(_is_name)]

@@ -19,6 +19,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from yarl import URL
 
 from insika.errors import InsikaError, InvalidConfiguration
+from insika.policy.decision import Deny
 
 
 class EgressDenied(InsikaError):
@@ -39,11 +40,6 @@ class Allow:
     """The addresses that may be connected to, in their one canonical spelling, in the order given."""
 
     addresses: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Deny:
-    reason: str
 
 
 class Reach(enum.Enum):

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from aiohttp import AddrInfoType, TCPConnector
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from insika.tools.egress import Allow, Deny, EgressDenied, EgressGuard
+from insika.policy.decision import Deny
+from insika.tools.egress import Allow, EgressDenied, EgressGuard
 
 
 class GuardedResolver(AbstractResolver):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from insika.errors import InvalidConfiguration
+from insika.policy.own import collect_policies
 from insika.ports import ToolSpec
 from insika.tools.python_tools import collect
 from insika.tools.tool import Tool
@@ -58,20 +59,21 @@ def load_tools(modules: str | Iterable[str], directory: Path | None = None) -> T
     A name is a dotted module name or the path of a .py file; one text may hold several, separated by commas. Modules
     are also looked for in `directory` (the working directory unless given), relative paths start there.
 
-    Raises InvalidConfiguration with every module that has no tools or could not be imported, and why; or as
-    `ToolRegistry` does.
+    Raises InvalidConfiguration with every module that has neither tools nor policies or could not be imported, and why;
+    or as `ToolRegistry` does.
     """
     base = (directory or Path.cwd()).resolve()
     tools: list[Tool] = []
     problems: list[tuple[str, str]] = []
     for name in module_names(modules):
         try:
-            found = collect(import_module(name, base))
+            module = import_module(name, base)
         except (Exception, SystemExit) as error:
             problems.append((name, f"cannot be imported: {type(error).__name__}: {error}"))
             continue
-        if not found:
-            problems.append((name, "has no @tool functions"))
+        found = collect(module)
+        if not found and not collect_policies(module):
+            problems.append((name, "has no @tool and no @policy functions"))
         tools.extend(found)
     if problems:
         raise InvalidConfiguration(WHERE, problems)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import aiohttp
 from aiohttp.abc import AbstractResolver
 
-from insika.tools.egress import Deny, EgressDenied, EgressGuard, Target
+from insika.policy.decision import Deny
+from insika.tools.egress import EgressDenied, EgressGuard, Target
 from insika.tools.egress_session import CONNECT_S, guarded_session, reason_of
 from insika.tools.http.request import Outgoing
 from insika.tools.tool import OutcomeUnknown, ToolError

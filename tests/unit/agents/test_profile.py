@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from insika.agents.policies import own_policies
 from insika.agents.profile import EdgeStream, Profile, load_profile
 from insika.choices import OnExhausted, QueueMode, Thinking
 from insika.errors import InvalidConfiguration
@@ -111,17 +112,20 @@ def test_the_policies_that_join_by_themselves_may_be_named() -> None:
         assert load_profile({**SMALLEST, "policies": names}, "x").policies == tuple(names)
 
 
-@pytest.mark.parametrize("name", ["business_hours", "skill_allowlist", "Tool_Allowlist", " tool_allowlist", ""])
-def test_a_policy_that_nobody_would_keep_is_refused_at_its_place(name: str) -> None:
+@pytest.mark.parametrize("name", ["business_hours", "vip.2", "Tool_Allowlist"])
+def test_a_policy_of_ones_own_may_be_named_wherever_the_profile_is_read(name: str) -> None:
+    profile = load_profile({**SMALLEST, "policies": ["tool_allowlist", name, name]}, "x")
+    assert own_policies(profile.policies) == (name,)
+
+
+@pytest.mark.parametrize("name", [" tool_allowlist", "", "a b", "x" * 65, "ü"])
+def test_what_no_policy_can_be_called_is_refused_at_its_place(name: str) -> None:
     found = problems({**SMALLEST, "policies": ["tool_allowlist", name]})
     assert list(found) == ["policies.1"]
-    assert "enforced by this version" in found["policies.1"]
-    assert "tool_allowlist and approval_required" in found["policies.1"]
-    assert "remove it" in found["policies.1"]
+    assert "tool_allowlist or approval_required, or one of your own" in found["policies.1"]
 
 
-def test_a_policy_with_a_slip_is_recognised() -> None:
-    assert "did you mean approval_required?" in problems({**SMALLEST, "policies": ["approvals_required"]})["policies.0"]
+def test_policies_are_a_list_of_names() -> None:
     assert problems({**SMALLEST, "policies": None})["policies"] == "must be a list, got null"
     assert problems({**SMALLEST, "policies": [5]})["policies.0"] == "must be a string, got 5"
 
@@ -202,7 +206,7 @@ def test_every_mistake_is_listed_in_the_order_of_the_document() -> None:
             "modle": "offline/demo",
             "id": "a b",
             "limits": {"max_tool_calls": 0, "nope": 1, "policies": []},
-            "policies": ["x"],
+            "policies": ["x y"],
             "instructions": "a\0",
             "params": {"thinkin": "low"},
         }

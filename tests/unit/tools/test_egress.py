@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from insika.errors import InvalidConfiguration
-from insika.tools.egress import Allow, Deny, EgressGuard, Reach, Target, reach_of
+from insika.policy.decision import Deny
+from insika.tools.egress import Allow, EgressGuard, Reach, Target, reach_of
 
 STRICT = EgressGuard()
 OPEN = EgressGuard(allow_http=True, allow_private=True)

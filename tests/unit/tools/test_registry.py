@@ -58,7 +58,10 @@ def restored_imports() -> Iterator[None]:
 def test_a_module_without_tools_is_a_mistake() -> None:
     with pytest.raises(InvalidConfiguration) as error:
         load_tools(["json", "colorsys"])
-    assert error.value.problems == [("json", "has no @tool functions"), ("colorsys", "has no @tool functions")]
+    assert error.value.problems == [
+        ("json", "has no @tool and no @policy functions"),
+        ("colorsys", "has no @tool and no @policy functions"),
+    ]
 
 
 def test_names_are_exact() -> None:
