@@ -64,8 +64,7 @@ class Configuration:
 
     def edge_rules(self, profile: Profile) -> EdgeRules:
         """The edge limits in force for an agent, by this profile of it and the platform's settings."""
-        given = profile.limits.model_dump(include={"chat_rate_limit", "agent_token_ceiling"}, exclude_unset=True)
-        return EdgeRules.of(given, self._settings.edge.model_dump(exclude_unset=True))
+        return edge_rules(profile, self._settings)
 
     async def apply_files(self, settings_file: Path | None, agents_dir: Path | None) -> None:
         """Apply what the environment names, where it has changed. Raises InvalidConfiguration, before anything of the
@@ -113,6 +112,11 @@ class Configuration:
         if problems := self._objections(settings):
             raise InvalidConfiguration(str(where), list(problems))
         return settings
+
+
+def edge_rules(profile: Profile, settings: Settings) -> EdgeRules:
+    given = profile.limits.model_dump(include={"chat_rate_limit", "agent_token_ceiling"}, exclude_unset=True)
+    return EdgeRules.of(given, settings.edge.model_dump(exclude_unset=True))
 
 
 def file_source(revision: str) -> str:

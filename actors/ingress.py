@@ -1,8 +1,8 @@
 """The one door for jobs: read, checked, given its verdict, and kept, before its producer hears anything.
 
-A job that cannot be read, or names an agent or a channel that does not exist, is kept as it came with the reason, and
-never stops the one behind it. While the store does not answer, the same job is tried again under the same id; nothing
-is dropped and nothing overtakes.
+A job that cannot be read, names an agent or a channel that does not exist, or comes by a public channel to an agent
+without a rate limit, is kept as it came with the reason, and never stops the one behind it. While the store does not
+answer, the same job is tried again under the same id; nothing is dropped and nothing overtakes.
 """
 
 from __future__ import annotations
@@ -98,6 +98,8 @@ class Ingress:
         agent = self._configuration.agents.current(job.agent)
         if agent is None or (job.channel is not None and self._configuration.settings().channel(job.channel) is None):
             return None
+        if self._is_barred(job, agent):
+            return None
         return Asked(job, self._accepting(job, raw, message_id, agent))
 
     async def accept(self, asked: Asked) -> Accepted:
@@ -131,6 +133,15 @@ class Ingress:
             raise UnknownAgent(f"agent: there is no agent {job.agent!r}; apply its profile first", field="agent")
         if job.channel is not None and not await self._has_channel(job.channel):
             raise InvalidJob(f"channel: there is no channel {job.channel!r} in the settings", field="channel")
+        if self._is_barred(job, agent):
+            await _patiently(self._configuration.refresh)  # a limit may have been applied a moment ago
+            agent = agents.current(job.agent) or agent
+            if self._is_barred(job, agent):
+                raise InvalidJob(
+                    f"channel: {job.channel!r} is public, and agent {job.agent!r} has no chat_rate_limit in force; set "
+                    "limits.chat_rate_limit in its profile, or edge.chat_rate_limit in the settings",
+                    field="channel",
+                )
         return self._accepting(job, raw, message_id, agent)
 
     def _accepting(self, job: TurnJob, raw: bytes, message_id: str | None, agent: Agent) -> AcceptJob:
@@ -163,6 +174,11 @@ class Ingress:
         if self._configuration.settings().channel(id) is None:
             await _patiently(self._configuration.refresh)  # it may have been applied a moment ago
         return self._configuration.settings().channel(id) is not None
+
+    def _is_barred(self, job: TurnJob, agent: Agent) -> bool:
+        channel = self._configuration.settings().channel(job.channel) if job.channel is not None else None
+        public = channel is not None and channel.public
+        return public and not self._configuration.edge_rules(agent.profile).for_the_public
 
     async def keep(
         self, raw: bytes, error: InvalidJob, *, message_id: str | None = None, source: str = "local"

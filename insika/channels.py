@@ -50,7 +50,8 @@ class Channel(Document):
 
     `secret`: given as one text or a list; deliveries are signed with each of them, so that a receiver may change over
     in its own time. `timeout_s` bounds one attempt; `order_wait_s` is how long a delivery that is stuck may hold up
-    later ones to the same recipient, from its first attempt on.
+    later ones to the same recipient, from its first attempt on. `public`: anybody may write there, so that it is taken
+    only for agents with a `chat_rate_limit` in force.
     """
 
     id: Id

@@ -15,7 +15,6 @@ from pydantic import Field
 from insika.agents.names import ModelRef
 from insika.agents.profile import GivenThinking, Params
 from insika.agents.queue_rules import QueueRules
-from insika.agents.unsupported import IN_SETTINGS, refusals
 from insika.channels import REVEAL_SECRETS, Channel
 from insika.documents import Path, canonical_digest
 from insika.http_tools.checks import http_tool_problems
@@ -78,7 +77,6 @@ def load_settings(data: object, where: str) -> Settings:
         {} if data is None else data,
         where,
         more_problems=lambda document: chain(
-            refusals(document, IN_SETTINGS),
             _repeated_channels(document),
             endpoint_problems(document),
             http_tool_problems(document),

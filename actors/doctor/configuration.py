@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from actors.configuration import edge_rules
 from actors.doctor.finding import Finding, fail, ok, warn
 from actors.parts import Parts
 from actors.references import guard_warnings, model_problems, policy_warnings, tool_warnings
@@ -79,6 +80,22 @@ def _lacking(profile: Profile, parts: Parts, given: Sequence[HostedModels]) -> I
     named = (*tool_warnings(profile, parts.tools), *policy_warnings(profile, parts.policies), *guard_warnings(profile))
     for path, why in named:
         yield warn(AGENTS, f"Agent {profile.id} names what is not here: {path}: {why}.", do)
+
+
+def public(profiles: Sequence[Profile], settings: Settings) -> Iterator[Finding]:
+    """Which agents each public channel is taken for."""
+    bounded = [profile.id for profile in profiles if edge_rules(profile, settings).for_the_public]
+    for channel in settings.channels if profiles else ():
+        if channel.public and bounded:
+            few = ", ".join(bounded) if len(bounded) < len(profiles) else "every agent"
+            yield ok(AGENTS, f"Channel {channel.id} is public, and taken for {few}.")
+        elif channel.public:
+            what = (
+                f"Channel {channel.id} is public, and no agent has a chat_rate_limit in force: its jobs are rejected."
+            )
+            yield warn(
+                AGENTS, what, "Set limits.chat_rate_limit in a profile, or edge.chat_rate_limit in the settings."
+            )
 
 
 def _listed(error: InvalidConfiguration) -> str:

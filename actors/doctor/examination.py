@@ -16,7 +16,18 @@ import structlog
 from actors.bounded import bounded
 from actors.broker import inspection as broker
 from actors.broker.errors import BrokerAway, BrokerRefuses
-from actors.doctor import channels, configuration, coordination, database, http_tools, models, queues, variables, work
+from actors.doctor import (
+    alerts,
+    channels,
+    configuration,
+    coordination,
+    database,
+    http_tools,
+    models,
+    queues,
+    variables,
+    work,
+)
 from actors.doctor.finding import Finding, fail
 from actors.doctor.versions import PYTHON, new_enough
 from actors.egress import egress_guard
@@ -219,7 +230,8 @@ async def _configured(
     if isinstance(here, Parts):
         findings += await _models(profiles, here.models, given)
     if isinstance(settings, Settings):
-        findings += await _places(environment, settings, told=contents is not None)
+        findings += configuration.public(profiles, settings)
+        findings += await _places(environment, settings, profiles, told=contents is not None)
     return findings
 
 
@@ -229,13 +241,18 @@ async def _models(profiles: Sequence[Profile], catalog: ModelCatalog, given: Seq
     return list(models.judged(used, dict(zip(hosts, await asyncio.gather(*map(_addresses, hosts)), strict=True))))
 
 
-async def _places(environment: Environment, settings: Settings, *, told: bool) -> list[Finding]:
-    """Where answers and HTTP tools go. `told`: also say that there are no channels."""
+async def _places(
+    environment: Environment, settings: Settings, profiles: Sequence[Profile], *, told: bool
+) -> list[Finding]:
+    """Where answers, alerts and HTTP tools go. `told`: also say that there are no channels."""
     guard = egress_guard(environment)
-    hosts = sorted(channels.hosts(settings.channels, guard) | http_tools.hosts(settings.http_tools, guard))
+    named = channels.hosts(settings.channels, guard) | http_tools.hosts(settings.http_tools, guard)
+    hosts = sorted(named | alerts.hosts(profiles, guard))
     resolved = dict(zip(hosts, await asyncio.gather(*map(_addresses, hosts)), strict=True))
     delivered = channels.judged(settings.channels, guard, resolved) if told or settings.channels else ()
-    return [*delivered, *http_tools.reached(settings.http_tools, guard, resolved)]
+    signed = environment.webhook_secret is not None
+    told_of = alerts.judged(profiles, guard, resolved, signed=signed)
+    return [*delivered, *told_of, *http_tools.reached(settings.http_tools, guard, resolved)]
 
 
 async def _addresses(host: str) -> Sequence[str] | str:

@@ -35,8 +35,6 @@ IN_PROFILES: tuple[Unsupported, ...] = (
     Unsupported("routes"),
 )
 
-IN_SETTINGS: tuple[Unsupported, ...] = (Unsupported("channels.*.public"),)
-
 
 def refusals(document: Mapping[str, object], unsupported: tuple[Unsupported, ...]) -> Iterator[Problem]:
     """Each place of `document` that asks for something of the list, and each unknown key in a section that asks for

@@ -45,6 +45,11 @@ class EdgeRules:
     def any(self) -> bool:
         return self.chat_rate_limit > 0 or self.agent_token_ceiling > 0
 
+    @property
+    def for_the_public(self) -> bool:
+        """Whether a channel that anybody may write to can be given to the agent: somebody bounds how often."""
+        return self.chat_rate_limit > 0
+
     def checks(self, tenant: str, session: str, agent: str, turn_id: str) -> tuple[WindowCheck, ...]:
         """What is to be asked before this turn may ask a model. Nothing where all is off."""
         found: list[WindowCheck] = []

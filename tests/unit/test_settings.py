@@ -87,7 +87,7 @@ def test_a_channel_needs_its_id_its_url_and_its_secret(key: str) -> None:
         ("timeout_s", 0, "must be greater than 0, got 0"),
         ("timeout_s", "15", "must be a number, got '15'"),
         ("order_wait_s", -1, "must be at least 0, got -1"),
-        ("public", "no", "is not enforced by this version"),
+        ("public", "no", "must be true or false"),
         ("id", "a b", "must have 1 to 128 letters"),
         ("tiemout_s", 3, "unknown key; did you mean timeout_s?"),
     ],

@@ -6,6 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from actors.ingress import Kept
+from insika.agents.profile import load_profile
 from insika.settings import load_settings
 from insika.storage.port import StoreUnavailable
 from insika.storage.rows import Accepted, Verdict
@@ -75,6 +76,54 @@ async def test_an_answer_to_a_channel_that_was_taken_away_meanwhile_is_not_lost_
     assert process.configuration.settings().channel(CHANNEL) is None
     (row,) = await process.select("SELECT channel, state FROM outbox")
     assert (row["channel"], row["state"]) == (CHANNEL, "pending")
+
+
+PUBLIC = [{"id": "open", "url": "https://shop.example/hook", "secret": SECRET, "public": True}]
+
+
+@pytest.mark.parametrize(
+    ("of_agent", "of_platform", "taken"),
+    [
+        ({}, {}, False),
+        ({"chat_rate_limit": 5}, {}, True),
+        ({}, {"chat_rate_limit": 5}, True),
+        ({"chat_rate_limit": 0}, {"chat_rate_limit": 5}, False),
+        ({"chat_rate_limit": None}, {"chat_rate_limit": 5}, False),
+        ({"agent_token_ceiling": 5}, {"agent_token_ceiling": 5}, False),
+    ],
+)
+async def test_a_public_channel_is_taken_only_for_agents_with_a_rate_limit_in_force(
+    place_for, of_agent, of_platform, taken
+):
+    process = await place_for(ECHO).process(
+        profile(limits=of_agent), settings={"channels": PUBLIC, "edge": of_platform}
+    )
+    raw = json.dumps({"session": "s", "agent": "agent", "text": "hi", "channel": "open"}).encode()
+    assert (process.ingress.read(raw) is not None) is taken
+    said = await process.ingress.take(raw, source="test")
+    if taken:
+        assert isinstance(said, Accepted)
+        return
+    assert isinstance(said, Kept)
+    assert (said.error.type, said.error.field) == ("invalid_job", "channel")
+    assert "limits.chat_rate_limit" in said.error.message
+    assert "edge.chat_rate_limit" in said.error.message
+    row = await process.store.rejected_job(said.number)
+    assert row.raw == raw
+    assert await process.store.real.session("s") is None
+
+
+async def test_an_agent_without_a_limit_may_use_a_channel_that_is_not_public_or_none(place_for):
+    process = await place_for(ECHO).process(settings={"channels": [{**PUBLIC[0], "public": False}]})
+    for fields in ({"channel": "open"}, {}):
+        assert (await process.send("hi", **fields)).verdict is Verdict.ACCEPTED
+
+
+async def test_a_limit_that_was_applied_elsewhere_opens_a_public_channel(place_for):
+    process = await place_for(ECHO).process(settings={"channels": PUBLIC})
+    agent = load_profile(profile(limits={"chat_rate_limit": 5}), "test")
+    await process.store.apply_profile(agent.id, agent.revision(), agent.document(), "operator")
+    assert (await process.send("hi", channel="open")).verdict is Verdict.ACCEPTED
 
 
 async def test_the_broker_s_id_counts_where_the_job_has_none(place_for):

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from insika.agents.profile import load_profile
-from insika.agents.unsupported import IN_PROFILES, IN_SETTINGS, WHY, Unsupported, refusals
+from insika.agents.unsupported import IN_PROFILES, WHY, Unsupported, refusals
 from insika.errors import InvalidConfiguration
 from insika.settings import load_settings
 
@@ -40,7 +40,6 @@ def test_a_profile_that_asks_for_an_unenforced_layer_is_refused_at_its_path(path
 
 def test_every_entry_is_tried_here() -> None:
     assert {entry.path for entry in IN_PROFILES} == set(ASKING_OF_PROFILES)
-    assert {entry.path for entry in IN_SETTINGS} == {"channels.*.public"}
 
 
 @pytest.mark.parametrize("section", ["budget", "reliability", "routes", "alerts", "guardrails"])

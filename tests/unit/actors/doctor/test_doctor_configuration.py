@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from actors.doctor import channels, configuration, variables, work
+from actors.doctor import alerts, channels, configuration, variables, work
 from actors.doctor.finding import Finding, Level
 from actors.environment import Environment
 from actors.parts import Parts
@@ -126,6 +126,7 @@ def profile(**data: Any) -> Any:
             "warn",
             "guardrails.remove.1: there is no pattern or kind 'en.thread'; did you mean en.threat?",
         ),
+        ({"policies": ["hours"]}, "warn", "policies.0: no policy is called 'hours' here"),
         ({"approvals_required": ["refund", "refnd"]}, "warn", "approvals_required.1: no tool is called 'refnd' here"),
     ],
 )
@@ -188,6 +189,51 @@ def test_a_secret_that_cannot_sign_is_told() -> None:
 
 def test_no_channels_is_a_warning() -> None:
     assert [level for level, _ in wrong(channels.judged([], PUBLIC, {}))] == ["warn"]
+
+
+def of_alerts(webhook: str, resolved: dict[str, Any], *, signed: bool = True) -> list[tuple[str, str]]:
+    return wrong(alerts.judged([profile(alerts={"webhook": webhook})], PUBLIC, resolved, signed=signed))
+
+
+def test_alerts_to_a_public_address_are_well_and_whoever_wants_none_is_not_asked_for_a_secret() -> None:
+    assert of_alerts("https://ops.example/in", {"ops.example": ["93.184.216.34"]}) == []
+    assert list(alerts.judged([profile(), profile(alerts={"webhook": None})], PUBLIC, {}, signed=False)) == []
+    assert alerts.hosts([profile(), profile(alerts={"webhook": "https://ops.example/in"})], PUBLIC) == {"ops.example"}
+
+
+@pytest.mark.parametrize(
+    ("webhook", "resolved", "level", "says"),
+    [
+        ("http://ops.example/in", {}, "fail", "may not be sent"),
+        ("https://10.0.0.1/in", {}, "fail", "private address 10.0.0.1"),
+        ("https://ops.example/in", {"ops.example": ["10.0.0.1"]}, "fail", "private address 10.0.0.1"),
+        ("https://ops.example/in", {"ops.example": "Name or service not known"}, "warn", "Name or service not known"),
+    ],
+)
+def test_alerts_that_cannot_be_sent_are_told(webhook: str, resolved: dict[str, Any], level: str, says: str) -> None:
+    ((told, what),) = of_alerts(webhook, resolved)
+    assert (told, says in what) == (level, True), what
+
+
+def test_alerts_without_a_secret_to_sign_them_fail() -> None:
+    ((level, what),) = of_alerts("https://ops.example/in?key=hidden", {"ops.example": ["93.184.216.34"]}, signed=False)
+    assert (level, "INSIKA_WEBHOOK_SECRET is not set" in what, "shop" in what) == ("fail", True, True)
+    assert "hidden" not in what
+
+
+@pytest.mark.parametrize(
+    ("of_agent", "of_platform", "level"),
+    [({}, {}, "warn"), ({"chat_rate_limit": 5}, {}, "ok"), ({}, {"chat_rate_limit": 5}, "ok"),
+     ({"chat_rate_limit": 0}, {"chat_rate_limit": 5}, "warn"), ({"agent_token_ceiling": 5}, {}, "warn")],
+)  # fmt: skip
+def test_a_public_channel_without_an_agent_that_may_use_it_is_told(
+    of_agent: dict[str, Any], of_platform: dict[str, Any], level: str
+) -> None:
+    open_ = {"id": "web", "url": "https://shop.example/hook", "secret": SECRET, "public": True}
+    settings = load_settings({"channels": [open_], "edge": of_platform}, "test")
+    (finding,) = configuration.public([profile(limits=of_agent)], settings)
+    assert (finding.level.value, "web" in finding.what) == (level, True)
+    assert list(configuration.public([profile()], load_settings({"channels": [{**open_, "public": False}]}, "x"))) == []
 
 
 def of_work(
