@@ -338,7 +338,8 @@ class SettleMail:
 
     `turn_id` is the queued turn that ends with them (None: it lives on); `steerable_key` given back to the running
     turn when a refused interrupt had taken it and nothing newer is urgent. `estimate` settles what is open of the model
-    calls of a turn that ends so.
+    calls of a turn that ends so, and `deliveries` are what its people are told (without `turn_id`: none). Its outcome
+    is the word of its state.
     """
 
     positions: tuple[int, ...]
@@ -349,6 +350,7 @@ class SettleMail:
     merging: bool = False
     steerable_key: str | None = None
     estimate: Usage = NO_USAGE
+    deliveries: tuple[NewDelivery, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,10 +199,44 @@ async def test_refused_text_never_enters_the_log(world: World) -> None:
     assert await world.store.messages(said.session_id) == ()
     turn = await world.store.turn(said.turn_id or "")
     assert turn is not None
-    assert turn.state is TurnState.REFUSED
+    assert (turn.state, turn.outcome) == (TurnState.REFUSED, "refused")
     (mail,) = await world.store.mail(said.session_id)
     assert (mail.ended, mail.text) == (Ended.REFUSED, "rude")
     assert await (await owner.look()).release()
+
+
+async def test_who_was_refused_is_told_in_the_same_write_and_in_the_order_of_answers(world: World) -> None:
+    said = await world.say("rude")
+    owner = await world.own(said.session_id)
+    told = (
+        delivery("lane", "please", unique_key=f"answer/{said.turn_id}/0"),
+        delivery("lane", "be kind", unique_key=f"answer/{said.turn_id}/1"),
+    )
+    refused = SettleMail((1,), "refused", said.turn_id, TurnState.REFUSED, deliveries=told)
+    assert await world.store.settle_mail(owner.fence, owner.seen, refused)
+    assert await world.store.settle_mail(owner.fence, owner.seen, refused) is False, "it is told once"
+    await world.say("kind")
+    await owner.look()
+    await owner.start()
+    await owner.commit(deliveries=(delivery("lane", "answer"),))
+    rows = await world.deliveries()
+    assert [(row["lane_pos"], row["session_id"]) for row in rows] == [(n, said.session_id) for n in (1, 2, 3)]
+    assert [row["turn_id"] for row in rows[:2]] == [said.turn_id, said.turn_id]
+    assert await world.store.messages(said.session_id) != ()
+
+
+async def test_what_is_told_of_a_refusal_goes_with_it_or_not_at_all(world: World) -> None:
+    said = await world.say("rude", mode="collect")
+    owner = await world.own(said.session_id)
+    await world.say("kind", mode="collect")
+    before = await world.everything()
+    told = (delivery("lane", unique_key=f"answer/{said.turn_id}/0"),)
+    for refused in (
+        SettleMail((1,), "refused", said.turn_id, TurnState.REFUSED, merging=True, deliveries=told),
+        SettleMail((9,), "refused", said.turn_id, TurnState.REFUSED, deliveries=told),
+    ):
+        assert await world.store.settle_mail(owner.fence, owner.seen, refused) is False
+    assert await world.everything() == before
 
 
 async def test_a_turn_that_is_refused_takes_no_more_merges(world: World) -> None:

@@ -119,6 +119,7 @@ async def settle_mail(pool: Pool, fence: Fence, seen: Seen, mail: SettleMail) ->
         "merging": mail.merging,
         "steerable_key": mail.steerable_key,
         **spent(mail.estimate),
+        **deliveries(mail.deliveries),
     }
     return await written(pool, "endings/settle_mail", values) is not None
 

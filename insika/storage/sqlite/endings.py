@@ -198,8 +198,10 @@ def settle_mail(connection: sqlite3.Connection, fence: Fence, seen: Seen, mail: 
         "merging": mail.merging,
         "turn_id": mail.turn_id,
         "steerable_key": mail.steerable_key,
+        "deliveries": len(mail.deliveries),
     }
-    if connection.execute(sql("endings/fence_settle"), values).rowcount == 0:
+    row = connection.execute(sql("endings/fence_settle"), values).fetchone()
+    if row is None:
         return False
     mailbox.end(connection, fence.session_id, mail.positions, Ended(mail.how), False)
     mailbox.end(connection, fence.session_id, mail.control, Ended.CONTROL, False)
@@ -208,4 +210,5 @@ def settle_mail(connection: sqlite3.Connection, fence: Fence, seen: Seen, mail: 
         ended = {"turn_id": mail.turn_id, "session_id": fence.session_id, "state": mail.turn_state}
         if connection.execute(sql("endings/end_queued_turn"), ended).rowcount == 0:
             raise Undo(False)
+        deliver(connection, fence.session_id, mail.turn_id, mail.deliveries, row[0])
     return True
