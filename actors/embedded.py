@@ -18,6 +18,7 @@ from actors.ingress import Ingress
 from actors.lease import LeaseKeeper
 from actors.parts import Parts
 from actors.references import log_what_is_missing
+from actors.roll_up import RollUp
 from actors.runtime import Runtime
 from actors.stores import Stores, migrate_database, open_stores
 from actors.sweeper import Sweeper
@@ -87,6 +88,7 @@ class Embedded:
             self.deliveries.expire_claims,
             self.configuration.refresh,
             outage=keeper.outage,
+            roll_up=RollUp(self.store, parts.clock).run_once,
         )
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()

@@ -34,8 +34,13 @@ class Swept:
     uncertain: int
 
 
+async def _somebody_else_does() -> int:
+    return 0
+
+
 class Sweeper:
-    """`expire_claims` settles what an outbox worker left behind; `refresh` learns what was configured meanwhile.
+    """`expire_claims` settles what an outbox worker left behind; `refresh` learns what was configured meanwhile;
+    `roll_up` sums up what models have cost.
 
     `room`: how many sessions may be woken now. What is found counts as woken, so nobody else looks at it for seconds:
     who runs sessions must not find more than it can take."""
@@ -49,6 +54,7 @@ class Sweeper:
         refresh: Callable[[], Awaitable[None]],
         *,
         outage: Outage,
+        roll_up: Callable[[], Awaitable[int]] = _somebody_else_does,
         room: Callable[[], int] = lambda: WOKEN_AT_MOST,
         poll_s: float = POLL_S,
     ) -> None:
@@ -60,6 +66,7 @@ class Sweeper:
         self._expire_claims = expire_claims
         self._refresh = refresh
         self._outage = outage
+        self._roll_up = roll_up
         self._overdue_s = BREATH_S
         self._log = structlog.get_logger("insika.sweeper")
 
@@ -72,6 +79,7 @@ class Sweeper:
             self._wakes.session(session_id)
         uncertain = await self._expire_claims()
         self._wakes.delivery()
+        await self._roll_up()
         return Swept(len(due), uncertain)
 
     async def run(self, stop: asyncio.Event) -> None:

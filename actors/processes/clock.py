@@ -1,4 +1,4 @@
-"""The clock: sleeps until something is due, and tells the processes that can do it.
+"""The clock: sleeps until something is due, and tells the processes that can do it; and sums up what was spent.
 
 Due times are rows, so that a clock that dies has forgotten nothing, and two are as good as one. It is a convenience:
 workers and the outbox look for themselves, only less often.
@@ -13,6 +13,7 @@ from actors.lease import Outage
 from actors.parts import Parts
 from actors.processes.ground import Ground, prepared
 from actors.processes.running import until_stopped
+from actors.roll_up import RollUp
 from actors.sweeper import Sweeper
 from outbox.recovery import sweep
 
@@ -28,6 +29,7 @@ async def run_clock(environment: Environment, parts: Parts, stop: asyncio.Event)
             deliveries.expire,
             ground.configuration.refresh,
             outage=Outage(environment.lease_s, parts.clock),
+            roll_up=RollUp(ground.stores.store, parts.clock).run_once,
         )
         sweeping = asyncio.create_task(sweeper.run(stop))
         await until_stopped("clock", stop, sweeping)

@@ -25,7 +25,14 @@ class Due:
         self.expired = 0
         self.swept = asyncio.Event()
         self.outage = Outage(15.0, self.clock)
-        self.sweeper = Sweeper(self, self, self.clock, self.expire, self.refresh, outage=self.outage)
+        self.added = 0
+        self.sweeper = Sweeper(
+            self, self, self.clock, self.expire, self.refresh, outage=self.outage, roll_up=self.roll_up
+        )
+
+    async def roll_up(self) -> int:
+        self.added += 1
+        return 0
 
     async def due_sessions(self, limit: int = 500) -> list[int]:
         due, self.due = self.due[:limit], self.due[limit:]
@@ -55,7 +62,7 @@ async def test_one_sweep_learns_wakes_and_settles():
     due.due, due.expired = [3, 1], 2
 
     assert await due.sweeper.run_once() == Swept(woken=2, uncertain=2)
-    assert (due.refreshed, due.woken, due.rung) == (1, [3, 1], 1)
+    assert (due.refreshed, due.woken, due.rung, due.added) == (1, [3, 1], 1, 1)
 
 
 async def test_it_sleeps_until_the_next_is_due_but_never_long_nor_not_at_all():
