@@ -22,6 +22,7 @@ _PREFIX = "INSIKA_"
 _READ_ELSEWHERE = ("INSIKA_LOG_LEVEL", "INSIKA_RECEIVE_SECRETS")
 """By the command line itself."""
 _FOR_TESTS = "INSIKA_TEST_"
+DEPTH_CAP = 5
 _POSTGRES = ("postgresql", "postgres")
 
 
@@ -99,8 +100,9 @@ class Environment(BaseSettings):
     commas between them. `egress_*` widen what deliveries may reach, which is https on public addresses;
     `egress_hosts` are host names with commas between them. `lease_s`: how long a silent owner keeps its sessions.
     `drain_s`: how long a worker that is told to stop lets its turns reach a boundary. `slots`: turns at once in one
-    worker. `turn_timing`: measure turns step by step, and tell. `amqp_url` and `redis_url`: absent in a process that
-    does all the work by itself. `queue_type`: how queues are declared that do not exist yet.
+    worker. `subagent_depth_cap`: how often a turn may be handed from agent to agent; 0 is never. `turn_timing`: measure
+    turns step by step, and tell. `amqp_url` and `redis_url`: absent in a process that does all the work by itself.
+    `queue_type`: how queues are declared that do not exist yet.
     """
 
     model_config = SettingsConfigDict(
@@ -121,6 +123,7 @@ class Environment(BaseSettings):
     lease_s: Annotated[float, Field(gt=0, le=3_600, allow_inf_nan=False)] = 15.0
     drain_s: Annotated[float, Field(ge=0, le=3_600, allow_inf_nan=False)] = 20.0
     slots: Annotated[int, Field(ge=1, le=100_000)] = 200
+    subagent_depth_cap: Annotated[int, Field(ge=0, le=1_000)] = DEPTH_CAP
     turn_timing: bool = False
 
     @property

@@ -166,7 +166,10 @@ def steer_room(loaded: Loaded) -> SteerRoom:
     joined = sum(
         1 for entry in loaded.log if entry.turn_id == turn.id and entry.step > 0 and entry.position is not None
     )
-    key = turn_key(turn.agent, turn.channel, turn.recipient or "", Origin(turn.origin))
+    if turn.depth:  # messages go by the agent that they were sent to, which is not the one that has the turn now
+        key = loaded.session.turn_key
+    else:
+        key = turn_key(turn.agent, turn.channel, turn.recipient or "", Origin(turn.origin))
     return SteerRoom(key, TurnLimits.from_dict(turn.limits).steer_max_messages - joined)
 
 

@@ -22,7 +22,7 @@ from insika.agents.profile import Profile
 from insika.errors import InvalidConfiguration, ProviderFatal, UnknownAgent
 from insika.model_endpoints import HostedModels
 from insika.policy.tool_lists import allowed_tools
-from insika.ports import ModelProvider
+from insika.ports import ModelProvider, ModelRequest
 from insika.providers.catalog import ModelCatalog
 from insika.session_vars import session_thinking
 from insika.storage.operations import NewDelivery
@@ -34,13 +34,17 @@ from insika.tools.toolbox import TurnToolbox
 from insika.turn import sentences
 from insika.turn.log import Answer
 from insika.turn.output import Answered, answer_deliveries
+from insika.turn.route_step import Classify, HandOn, question_of, route_of_turn
 from insika.turn.state import TurnIdentity
+
+NOT_STAGED = (UnknownAgent, InvalidConfiguration, ProviderFatal)
+"""Why a turn cannot be run here, and will not be by trying again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A turn ready to run, by the `profile` it began with. `limits` is what is frozen with it. `provider` speaks for
-    every model that there is."""
+    """A turn ready to run, by the `profile` it began with, or was handed on with. `limits` is what is frozen with it.
+    `provider` speaks for every model that there is. `depth` and `routes` as in its row."""
 
     identity: TurnIdentity
     profile: Profile
@@ -48,6 +52,13 @@ class Staged:
     limits: Mapping[str, Any]
     provider: ModelProvider
     toolbox: TurnToolbox
+    depth: int = 0
+    routes: tuple[str | None, ...] = ()
+
+    def routed(self, route: str | None) -> Staged:
+        """The same, as its agent's classifier has found it."""
+        routes = (*self.routes, route)
+        return replace(self, identity=replace(self.identity, route=route_of_turn(routes)), routes=routes)
 
     def past_budget(self) -> Staged:
         """The same, but its model is told in each request that the agent's budget is used up."""
@@ -106,14 +117,40 @@ class Stage:
         if agent is None or turn.limits is None:
             raise UnknownAgent(f"the profile revision of turn {turn.id} is not in the store", field="agent")
         limits = TurnLimits.from_dict(turn.limits)
-        return self._staged(session, turn.id, agent, limits, limits.turn_timeout_s - worked_s(session, turn, now))
+        staged = self._staged(session, turn.id, agent, limits, limits.turn_timeout_s - worked_s(session, turn, now))
+        identity = replace(staged.identity, route=turn.route)
+        return replace(staged, identity=identity, depth=turn.depth, routes=turn.routes)
+
+    def hand_on(self, session: SessionRow, staged: Staged, to: HandOn) -> Staged:
+        """The same turn for its rest, by another agent's profile as it is now; the time that it has had still counts.
+        Raises UnknownAgent, or ProviderFatal as `begin` does."""
+        agent, here = self._agents.current(to.agent), staged.profile.id
+        if agent is None:
+            raise UnknownAgent(
+                f"there is no agent {to.agent!r}, to whom the route {to.route!r} hands the turns of {here!r}; apply "
+                f"its profile, or mend routes.{to.route}.delegate in the profile of {here!r}",
+                field=f"routes.{to.route}.delegate",
+            )
+        had_s = staged.identity.limits.turn_timeout_s - staged.identity.time_s
+        limits = self._configuration.limits(agent, session_thinking(session.vars))
+        other = self._staged(session, staged.identity.turn_id, agent, limits, limits.turn_timeout_s - had_s)
+        identity = replace(other.identity, route=staged.identity.route)
+        return replace(other, identity=identity, depth=to.depth, routes=staged.routes)
+
+    def question(self, step: Classify, texts: Sequence[str]) -> ModelRequest:
+        """The request to a classifier. What bounds it is what the settings say of its model."""
+        params = self._configuration.settings().model_params.get(step.model)
+        return (
+            question_of(step, texts) if params is None else question_of(step, texts, params.thinking, params.max_tokens)
+        )
 
     def deliveries(self, session: SessionRow, turn_id: str, to: Addressee, answer: Answer) -> tuple[NewDelivery, ...]:
         """The outbox rows of an answer. A channel that this process has never known has nowhere to deliver to."""
         channel = self._configuration.last_known_channel(to.channel) if to.channel is not None else None
         if to.channel is not None and channel is None:
             self._log.warning("answer kept, not delivered: no such channel", turn_id=turn_id, channel=to.channel)
-        answered = Answered(session.id, session.name, turn_id, to.agent, session.tenant, to.recipient)
+        agent = answer.agent or to.agent
+        answered = Answered(session.id, session.name, turn_id, agent, session.tenant, to.recipient, answer.route)
         return answer_deliveries(channel, answered, answer.content, answer.outcome)
 
     def _staged(self, session: SessionRow, turn_id: str, agent: Agent, limits: TurnLimits, time_s: float) -> Staged:

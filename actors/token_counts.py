@@ -15,13 +15,14 @@ from insika.storage.port import ReadStore, StoreUnavailable
 
 
 class TokenCounts(Protocol):
-    async def of(self, tenant: str, turn_id: str, agent: str) -> None:
-        """Count the settled model calls of this turn, which `agent` has had. Never raises."""
+    async def of(self, tenant: str, turn_id: str, agent: str | None) -> None:
+        """Count the settled model calls of this turn, which `agent` alone has had; None: others may have had it, too.
+        Never raises."""
         ...
 
 
 class NoTokenCounts:
-    async def of(self, tenant: str, turn_id: str, agent: str) -> None:
+    async def of(self, tenant: str, turn_id: str, agent: str | None) -> None:
         return None
 
 
@@ -31,8 +32,8 @@ class WindowTokenCounts:
         self._windows = windows
         self._rows = rows
 
-    async def of(self, tenant: str, turn_id: str, agent: str) -> None:
-        if not self._window_s(agent):
+    async def of(self, tenant: str, turn_id: str, agent: str | None) -> None:
+        if agent is not None and not self._window_s(agent):
             return
         try:
             rows = await self._rows.model_calls(turn_id)

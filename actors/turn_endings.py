@@ -15,7 +15,7 @@ from actors.admission import NO_WARNINGS, Warnings
 from actors.lease import Lease
 from actors.turn_events import ScopedEvents, events_of
 from actors.turn_log import OwnedTurnLog
-from actors.turn_start import completed, tell_warnings
+from actors.turn_start import completed, on_route, tell_warnings
 from actors.world import World
 from insika.crash_points import CrashPoint
 from insika.errors import Cancelled, InsikaError, Interrupted, WorkerLost
@@ -50,7 +50,7 @@ class TurnEndings:
         emit = self._events(loaded)
         if cut.interrupted:
             emit(EventType.TURN_INTERRUPTED, {"replaced_by": cut.replaced_by})
-        emit(EventType.TURN_CANCELLED, {"outcome": "cancelled", "error": error.type})
+        emit(EventType.TURN_CANCELLED, {"outcome": "cancelled", "error": error.type, **_route_of(loaded)})
 
     async def give_up(self, loaded: Loaded) -> None:
         """End a running turn that has outlived too many owners."""
@@ -58,7 +58,7 @@ class TurnEndings:
 
     async def fail_running(self, loaded: Loaded, error: InsikaError) -> None:
         await self._end(loaded, TurnState.FAILED, error, ())
-        self._events(loaded)(EventType.TURN_FAILED, {"outcome": "failed", "error": error.type})
+        self._events(loaded)(EventType.TURN_FAILED, {"outcome": "failed", "error": error.type, **_route_of(loaded)})
 
     async def fail_queued(
         self, loaded: Loaded, seen: Seen, begin: Begin, error: InsikaError, warnings: Warnings = NO_WARNINGS
@@ -84,7 +84,7 @@ class TurnEndings:
             raise Superseded
         self._world.crash(CrashPoint.TURN_ENDED)
         emit = self._events(loaded, begin.turn_id, first.agent)
-        tell_warnings(emit, warnings, failed)
+        tell_warnings(emit, warnings, failed.raised)
         emit(EventType.TURN_FAILED, {"outcome": "failed", "error": error.type})
 
     async def hand_over(self, owed: Usage) -> None:
@@ -124,6 +124,7 @@ class TurnEndings:
                     {
                         "outcome": "failed",
                         "error": failure.error.type,
+                        **on_route(failure.route),
                         "step": failure.step,
                         "usage": asdict(failure.usage + failure.estimate),
                         "timing": self._timing(failure, log),
@@ -166,7 +167,7 @@ class TurnEndings:
         if not ended:
             raise Superseded
         self._world.crash(CrashPoint.TURN_ENDED)
-        await self._world.tokens.of(loaded.session.tenant, turn.id, turn.agent)
+        await self._world.tokens.of(loaded.session.tenant, turn.id, None if turn.depth else turn.agent)
         for approval in loaded.approvals:
             if approval.decision is None:
                 asked = {"approval_id": approval.id, "call_id": approval.call_id, "tool": approval.tool}
@@ -174,3 +175,7 @@ class TurnEndings:
 
     def _events(self, loaded: Loaded, turn_id: str | None = None, agent: str | None = None) -> ScopedEvents:
         return events_of(loaded, self._lease.epoch, self._world.events, self._world.clock, turn_id, agent)
+
+
+def _route_of(loaded: Loaded) -> Mapping[str, Any]:
+    return on_route(loaded.turn.route if loaded.turn is not None else None)

@@ -6,7 +6,7 @@ Nothing a person or a model said goes into the log; into events only where the e
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import structlog
@@ -43,6 +43,14 @@ class ScopedEvents:
         self._step = 0
         self._attempt = 1
         self._log = structlog.get_logger("insika.turns")
+
+    def hand_to(self, agent: str) -> None:
+        """From now on the turn is this agent's, and so are its events."""
+        self._scope = replace(self._scope, agent=agent)
+
+    def about(self, agent: str) -> ScopedEvents:
+        """The same, for what is told of another agent."""
+        return ScopedEvents(self._sink, self._clock, replace(self._scope, agent=agent))
 
     def __call__(self, type: str, data: Mapping[str, Any], /) -> None:
         scope, step = self._scope, data.get("step", 0)

@@ -6,7 +6,9 @@ whether it may be written is decided by the store, and what arrives meanwhile go
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
 
 from actors.lease import Lease
 from actors.mailroom import Mailroom, SteerRoom, seen
@@ -25,10 +27,14 @@ from insika.storage.operations import (
     EndTurn,
     ModelCallKey,
     NewDelivery,
+    RedirectTurn,
+    RouteTurn,
 )
 from insika.storage.rows import Committed, Loaded, Mail, TurnState, Verdict
 from insika.turn.log import Answer, Failure, Superseded
 from insika.turn.queue_policy import cuts_of, next_settlement
+
+T = TypeVar("T")
 
 AddressAnswer = Callable[[Answer], tuple[NewDelivery, ...]]
 """What an answer becomes in the outbox: nothing, one delivery, or one for each piece."""
@@ -76,10 +82,15 @@ class OwnedTurnLog:
         self._seen = seen(loaded)
         self._log_seq = loaded.session.log_seq
         self._passed: set[int] = set()
+        self._handed_to: str | None = None
         self._held = False
         self.released = self.delivers = self.suspended = False
         self.ended: Answer | Failure | None = None
         self.commit_ms = 0.0
+
+    def hand_to(self, agent: str) -> None:
+        """The turn is this agent's, to whom it was not sent: its guard looks at what joins."""
+        self._handed_to = agent
 
     def may_start(self) -> None:
         self._lease.may_start()
@@ -97,6 +108,14 @@ class OwnedTurnLog:
             return True
         cuts = cuts_of(loaded.mail, self._turn_id)
         return bool(cuts and await self._mailroom.refuse_cuts(loaded, cuts, self._steers))
+
+    async def route(self, turn: RouteTurn) -> None:
+        """Keep what the classifier said. It was paid for: urgent mail that does not cut this turn must not cost it."""
+        store, fence = self._store, self._lease.fence
+        await self._paid_for(lambda: store.route_turn(fence, self._seen, turn))
+
+    async def redirect(self, turn: RedirectTurn) -> None:
+        _must(await self._store.redirect_turn(self._lease.fence, self._seen, turn))
 
     async def retry_model(self, call: ModelCallKey, estimate: Usage) -> None:
         _must(await self._store.retry_model(self._lease.fence, self._seen, self._turn_id, call, estimate=estimate))
@@ -143,15 +162,19 @@ class OwnedTurnLog:
     async def commit(self, answer: Answer) -> None:
         deliveries = self._address(answer)
         began = self._clock.monotonic()
-        while (committed := await self._commit(answer, deliveries)) is None:
-            # Urgent mail that does not cut this turn must not cost it an answer that was paid for.
+        committed = await self._paid_for(lambda: self._commit(answer, deliveries))
+        self.released = committed.released
+        self.delivers = bool(deliveries)
+        self._ended(answer, began)
+
+    async def _paid_for(self, write: Callable[[], Awaitable[T | None]]) -> T:
+        """Write what was paid for, also while urgent mail comes that does not cut this turn."""
+        while not (written := await write()):
             urgent = self._seen.urgent
             await self._look()
             if self._seen.urgent == urgent:
                 raise Superseded
-        self.released = committed.released
-        self.delivers = bool(deliveries)
-        self._ended(answer, began)
+        return written
 
     async def _commit(self, answer: Answer, deliveries: tuple[NewDelivery, ...]) -> Committed | None:
         return await self._store.commit(
@@ -216,11 +239,14 @@ class OwnedTurnLog:
     async def _may_join(self, absorbed: Sequence[Absorbed]) -> bool:
         """False: the guard has refused some of them, and they have ended."""
         joining = {each.position for each in absorbed} - self._passed
-        rows = [row for row in self._mail if row.position in joining]
+        rows = [self._as_guarded(row) for row in self._mail if row.position in joining]
         if rows and not await self._mailroom.screen_steers(self._loaded, self._seen, self._turn_id, rows):
             return False
         self._passed |= joining
         return True
+
+    def _as_guarded(self, row: Mail) -> Mail:
+        return row if self._handed_to is None else replace(row, agent=self._handed_to)
 
 
 def _must(written: bool) -> None:

@@ -6,31 +6,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from actors.admission import Admitted, Limited, Refused, Warnings
+from actors.admission import Admitted, Applicant, Limited, Refused, Warnings
 from actors.lease import Lease
 from actors.mailroom import seen
-from actors.stage import Addressee, Staged
+from actors.stage import NOT_STAGED, Addressee, Staged
 from actors.turn_endings import TurnEndings
 from actors.turn_events import ScopedEvents, events_of
 from actors.turn_start import applicant_of, finish_of, opening_of, start_of, tell_completed, tell_start, tell_warnings
 from actors.world import World
 from insika.crash_points import CrashPoint
-from insika.errors import InvalidConfiguration, ProviderFatal, UnknownAgent
 from insika.events import EventType
 from insika.storage.rows import Loaded, LogEntry
 from insika.turn.history import load_from
 from insika.turn.log import Answer, Superseded
 from insika.turn.queue_policy import Begin
 
-NOT_STAGED = (UnknownAgent, InvalidConfiguration, ProviderFatal)
-"""Why a turn cannot be run here, and will not be by trying again."""
-
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A turn that runs from now on. `log` is what its first request says, its own first messages among it."""
+    """A turn that runs from now on. `applicant` is as it asked to, `log` what its first request says, its own first
+    messages among it."""
 
     staged: Staged
+    applicant: Applicant
     log: tuple[LogEntry, ...]
     emit: ScopedEvents
 
@@ -52,16 +50,20 @@ class TurnOpening:
         except NOT_STAGED as error:
             await self._endings.fail_queued(loaded, seen(loaded), begin, error)
             return None
-        match await self._world.admissions.ask(staged.profile, applicant_of(loaded, begin)):
+        applicant = applicant_of(loaded, begin)
+        match await self._world.admissions.ask(staged.profile, applicant):
             case Limited() as limited:
                 await self._limit(loaded, begin, staged, limited)
             case Refused() as refused:
                 await self._endings.fail_queued(loaded, seen(loaded), begin, refused.error, refused.warnings)
             case Admitted(warnings, past_budget):
-                return await self._start(loaded, begin, staged.past_budget() if past_budget else staged, warnings)
+                staged = staged.past_budget() if past_budget else staged
+                return await self._start(loaded, begin, staged, applicant, warnings)
         return None
 
-    async def _start(self, loaded: Loaded, begin: Begin, staged: Staged, warnings: Warnings) -> Opened:
+    async def _start(
+        self, loaded: Loaded, begin: Begin, staged: Staged, applicant: Applicant, warnings: Warnings
+    ) -> Opened:
         budget = staged.identity.limits.context_budget
         moved = load_from(loaded.log, [row.text for row in begin.mail], budget)
         start = start_of(begin, staged, moved, warnings.alerts)
@@ -70,10 +72,10 @@ class TurnOpening:
             raise Superseded
         self._world.crash(CrashPoint.TURN_STARTED)
         emit = self._events(loaded, begin)
-        tell_warnings(emit, warnings, begun)
+        tell_warnings(emit, warnings, begun.raised)
         tell_start(emit, begin, staged)
         kept = loaded.log if moved is None else tuple(entry for entry in loaded.log if entry.seq >= moved)
-        return Opened(staged, (*kept, *opening_of(begin, begun.log_seq, self._lease.epoch)), emit)
+        return Opened(staged, applicant, (*kept, *opening_of(begin, begun.log_seq, self._lease.epoch)), emit)
 
     async def _limit(self, loaded: Loaded, begin: Begin, staged: Staged, limited: Limited) -> None:
         """Answer in the model's place. Nobody is asked, and nothing runs afterwards."""

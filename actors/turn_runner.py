@@ -10,11 +10,14 @@ from datetime import datetime
 
 from actors.lease import Lease
 from actors.mailroom import Mailroom, SteerRoom, steer_room
-from actors.stage import Addressee, Staged
+from actors.stage import NOT_STAGED, Addressee
 from actors.turn_endings import TurnEndings
 from actors.turn_events import ScopedEvents, events_of
 from actors.turn_log import NOTHING_OF_THE_LOG, Held, OwnedTurnLog
-from actors.turn_opening import NOT_STAGED, TurnOpening
+from actors.turn_opening import TurnOpening
+from actors.turn_routing import TurnRouting
+from actors.turn_start import CLASSIFY, applicant_again, first_call
+from actors.unanswered import UnansweredTurn
 from actors.world import World
 from insika.crash_points import CrashPoint
 from insika.events import EventType
@@ -43,6 +46,7 @@ class TurnRunner:
         self._endings = endings
         self._opening = TurnOpening(lease, world, endings)
         self._leaving = leaving
+        self._routing = TurnRouting(world)
         self._toolbox: TurnToolbox | None = None
         self._loop: TurnLoop | None = None
         self._turn_log: OwnedTurnLog | None = None
@@ -56,8 +60,8 @@ class TurnRunner:
     async def look(self) -> None:
         """Something urgent may lie in the mailbox. While the model talks, and only then, this owner looks at once and
         cuts the request when the turn is meant; at every other moment it looks by itself before its next start."""
-        loop, log = self._loop, self._turn_log
-        if loop is None or log is None or not loop.asking or self._looking:
+        asker, log = self._asker, self._turn_log
+        if log is None or not asker.asking or self._looking:
             return
         self._looking = True
         try:
@@ -66,26 +70,32 @@ class TurnRunner:
             return  # the renewals tell again
         finally:
             self._looking = False
-        if cut and loop is self._loop:
-            loop.cut()
+        if cut and asker is self._asker:
+            asker.cut()
 
     @property
     def owed(self) -> Usage:
-        """What a loop that did not come to its end may have spent."""
-        return self._loop.owed if self._loop is not None else NO_USAGE
+        """What a turn that did not come to its end may have spent beyond what is booked."""
+        return self._asker.owed
+
+    @property
+    def _asker(self) -> TurnRouting | TurnLoop:
+        return self._loop or self._routing
 
     async def begin(self, loaded: Loaded, begin: Begin) -> bool:
         opened = await self._opening.open(loaded, begin)
         if opened is None:
             return False
         first, staged = begin.mail[0], opened.staged
-        state = state_from_log(begin.turn_id, opened.log, (), (), fresh=True)
         taken = {row.position for row in begin.mail}
         left = replace(loaded, mail=tuple(row for row in loaded.mail if row.position not in taken))
         steers = SteerRoom(first.key, staged.identity.limits.steer_max_messages)
         to = Addressee(first.agent, first.channel, first.recipient)
         times = await self._times_of(first.at, opened.emit)
-        return await self._run(left, staged, state, steers, to, opened.emit, times)
+        log = self._log(left, begin.turn_id, steers, to)
+        turn = UnansweredTurn(loaded.session, opened.applicant, log, opened.emit, times, staged, first_call(staged))
+        turn.classified = int(first_call(staged).purpose == CLASSIFY)
+        return await self._go(left, turn, state_from_log(begin.turn_id, opened.log, (), (), fresh=False), steers)
 
     async def resume(self, loaded: Loaded, turn: TurnRow) -> bool:
         await self._world.stage.know(turn.agent, turn.channel)
@@ -106,23 +116,18 @@ class TurnRunner:
             now=loaded.now,
             model=turn.model or "",
         )
-        state.lost = self.owed
+        state.lost = self._loop.owed if self._loop is not None else NO_USAGE
         to = Addressee(turn.agent, turn.channel, turn.recipient)
         times = await self._times_of(turn.created_at, emit, turn.started_at)
-        return await self._run(loaded, staged, state, steer_room(loaded), to, emit, times)
+        steers = steer_room(loaded)
+        log = self._log(loaded, turn.id, steers, to)
+        unanswered = UnansweredTurn(loaded.session, applicant_again(loaded, turn), log, emit, times, staged, None)
+        unanswered.classified = max((row.attempt for row in loaded.model_calls if row.purpose == CLASSIFY), default=0)
+        unanswered.unbooked, unanswered.lost = state.unbooked, self._routing.owed
+        return await self._go(loaded, unanswered, state, steers)
 
-    async def _run(  # noqa: PLR0917 - what one turn needs to run
-        self,
-        loaded: Loaded,
-        staged: Staged,
-        state: TurnState,
-        steers: SteerRoom,
-        to: Addressee,
-        emit: ScopedEvents,
-        times: TurnTimes,
-    ) -> bool:
-        turn_id = staged.identity.turn_id
-        log = OwnedTurnLog(
+    def _log(self, loaded: Loaded, turn_id: str, steers: SteerRoom, to: Addressee) -> OwnedTurnLog:
+        return OwnedTurnLog(
             self._lease,
             self._world,
             self._mailroom,
@@ -132,28 +137,52 @@ class TurnRunner:
             address=lambda answer: self._world.stage.deliveries(loaded.session, turn_id, to, answer),
             leaving=self._leaving,
         )
-        self._toolbox, self._turn_log = staged.toolbox, log
-        world = self._world
-        session = loaded.session
-        attempts = world.policies.attempts(staged.profile, session.tenant, turn_id, session.name, emit)
+
+    async def _go(self, loaded: Loaded, turn: UnansweredTurn, state: TurnState, steers: SteerRoom) -> bool:
+        """Find out who answers, and let him; `state` is how the turn stood before that."""
+        log, depth = turn.log, turn.staged.depth
+        self._toolbox, self._loop, self._turn_log = None, None, log
+        self._routing = TurnRouting(self._world)
+        if await self._routing.route(turn):
+            if turn.staged.depth:
+                log.hand_to(turn.staged.profile.id)
+            if turn.staged.depth > depth:
+                steers.left = turn.staged.identity.limits.steer_max_messages
+            if turn.opened is not None:
+                state.opened(turn.usage)
+            if not await self._run(loaded, turn, state):
+                return True
+        self._toolbox = self._loop = self._turn_log = None
+        self._endings.announce(turn.emit, log)
+        await self._count(turn)
+        if log.released:
+            self._world.crash(CrashPoint.RELEASED)
+        return log.released
+
+    async def _run(self, loaded: Loaded, turn: UnansweredTurn, state: TurnState) -> bool:
+        """False: the session was let go before the turn had ended."""
+        world, session, staged, emit = self._world, turn.session, turn.staged, turn.emit
+        attempts = world.policies.attempts(staged.profile, session.tenant, turn.turn_id, session.name, emit)
         ports = TurnPorts(
-            staged.provider, staged.toolbox, log, emit, world.clock, world.crash, times, attempts, world.sleep
+            staged.provider, staged.toolbox, turn.log, emit, world.clock, world.crash, turn.times, attempts, world.sleep
         )
+        self._toolbox = staged.toolbox
         self._loop = TurnLoop(staged.identity, state, ports)
         try:
             await self._loop.run()
         except Suspended:
-            await world.tokens.of(session.tenant, turn_id, to.agent)
-            return True
+            await self._count(turn)
+            return False
         except Held:
-            await self._endings.hold(loaded, turn_id, to.agent, NO_USAGE)  # at a boundary nobody has been asked
-            return True
-        self._toolbox = self._loop = self._turn_log = None
-        self._endings.announce(emit, log)
-        await world.tokens.of(session.tenant, turn_id, to.agent)
-        if log.released:
-            self._world.crash(CrashPoint.RELEASED)
-        return log.released
+            # At a boundary nobody has been asked.
+            await self._endings.hold(loaded, turn.turn_id, staged.profile.id, NO_USAGE)
+            return False
+        return True
+
+    async def _count(self, turn: UnansweredTurn) -> None:
+        staged = turn.staged
+        alone = None if staged.depth else staged.profile.id
+        await self._world.tokens.of(turn.session.tenant, turn.turn_id, alone)
 
     async def _times_of(
         self, arrived_at: datetime, emit: ScopedEvents, started_at: datetime | None = None

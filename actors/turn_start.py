@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -13,9 +13,12 @@ from insika.events import EventType
 from insika.messages import user
 from insika.reliability.chain import ModelSource
 from insika.storage.operations import FinishAtOnce, ModelCallKey, NewAlert, NewDelivery, StartTurn
-from insika.storage.rows import Begun, Loaded, LogEntry
+from insika.storage.rows import Loaded, LogEntry, TurnRow
 from insika.turn.log import Answer
 from insika.turn.queue_policy import Begin
+
+CLASSIFY = "classify"
+"""The purpose of a request to a classifier."""
 
 
 def applicant_of(loaded: Loaded, begin: Begin) -> Applicant:
@@ -33,6 +36,32 @@ def applicant_of(loaded: Loaded, begin: Begin) -> Applicant:
     )
 
 
+def applicant_again(loaded: Loaded, turn: TurnRow) -> Applicant:
+    """The same of a turn that is taken up again. Who the customer is stood in its message alone."""
+    session = loaded.session
+    opening = [entry for entry in loaded.log if entry.turn_id == turn.id and entry.step == 0]
+    return Applicant(
+        session.tenant,
+        session.name,
+        turn.id,
+        loaded.now,
+        tuple(entry.message.content for entry in opening),
+        turn.channel,
+        turn.recipient,
+        None,
+        turn.origin,
+    )
+
+
+def first_call(staged: Staged, classified: int = 0) -> ModelCallKey:
+    """The first request of the agent that has the turn: its classifier's, where it has routes and nobody has asked for
+    one. `classified`: how many requests to classifiers the turn has made before."""
+    routes = staged.profile.routes
+    if routes is not None and len(staged.routes) <= staged.depth:
+        return ModelCallKey(1, classified + 1, CLASSIFY, routes.model or staged.identity.model)
+    return ModelCallKey(1, 1, "answer", staged.identity.model)
+
+
 def start_of(begin: Begin, staged: Staged, load_from: int | None, alerts: Sequence[NewAlert] = ()) -> StartTurn:
     """Who answers, where to, and who may join: from the message that opens the turn. `alerts` are raised with it."""
     first = begin.mail[0]
@@ -45,7 +74,7 @@ def start_of(begin: Begin, staged: Staged, load_from: int | None, alerts: Sequen
         first.origin,
         staged.revision,
         staged.limits,
-        ModelCallKey(1, 1, "answer", staged.identity.model),
+        first_call(staged),
         first.key if staged.identity.limits.steer_max_messages > 0 else None,
         begin.merging,
         load_from=load_from,
@@ -89,16 +118,17 @@ def tell_start(emit: ScopedEvents, begin: Begin, staged: Staged) -> None:
     emit(EventType.TURN_STARTED, {"revision": staged.revision})
 
 
-def tell_warnings(emit: ScopedEvents, warnings: Warnings, begun: Begun) -> None:
-    """Of those that this beginning was the first to raise."""
+def tell_warnings(emit: ScopedEvents, warnings: Warnings, raised: Collection[str]) -> None:
+    """Of those that nobody had raised before: their keys are in `raised`."""
     for key, data in warnings.events.items():
-        if key in begun.raised:
+        if key in raised:
             emit(EventType.BUDGET_WARNING, data)
 
 
 def completed(answer: Answer) -> Mapping[str, Any]:
     """What is told of an answer; `attempt` is the one at its step's request that gave it."""
     told: dict[str, Any] = {"outcome": answer.outcome, "synthesized": answer.synthesized, "step": answer.step}
+    told |= on_route(answer.route)
     if answer.model_call is not None:
         told["attempt"] = answer.model_call.key.attempt
     if answer.cut_off:
@@ -107,6 +137,11 @@ def completed(answer: Answer) -> Mapping[str, Any]:
         source = ModelSource.FALLBACK if answer.fallback else ModelSource.PRIMARY
         told |= {"model": answer.model, "model_source": str(source)}
     return {**told, "steps": answer.step, "usage": asdict(answer.usage)}
+
+
+def on_route(route: str | None) -> Mapping[str, Any]:
+    """What a turn's last event says of its route."""
+    return {} if route is None else {"route": route}
 
 
 def tell_completed(emit: ScopedEvents, answer: Answer) -> None:

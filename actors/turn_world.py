@@ -39,6 +39,7 @@ def turn_world(  # noqa: PLR0917 - what a process has opened, once
         parts.crash,
         profile_guard(configuration, stage),
         turn_timing=environment.turn_timing,
+        depth_cap=environment.subagent_depth_cap,
         policies=ReliableTurns(configuration, coordination.circuits, store, parts.clock),
         admissions=PolicedAdmissions(limits, parts.policies, ToolThreads(environment.slots)),
         tokens=WindowTokenCounts(configuration, coordination.windows, store),

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from actors.admission import Admissions, EveryoneAdmitted
+from actors.environment import DEPTH_CAP
 from actors.reliable_turns import OneAttemptEach, TurnPolicies
 from actors.stage import Stage
 from actors.token_counts import NoTokenCounts, TokenCounts
@@ -13,7 +14,7 @@ from actors.wakes import Wakes
 from insika.clock import Clock
 from insika.crash_points import Crash
 from insika.events import EventSink
-from insika.storage.port import OwnerStore
+from insika.storage.port import TurnStore
 from insika.turn.input_guard import InputGuard, NoInputGuard
 from insika.turn.ports import Sleep
 
@@ -22,9 +23,9 @@ from insika.turn.ports import Sleep
 class World:
     """`turn_timing`: measure each turn step by step, and tell. `sleep` is how a turn waits between two attempts,
     `policies` say how many there may be, and at which models; `admissions`, whether a turn may begin;
-    `tokens` count what its models cost."""
+    `tokens` count what its models cost. `depth_cap`: how often a turn may be handed from agent to agent."""
 
-    store: OwnerStore
+    store: TurnStore
     stage: Stage
     events: EventSink
     clock: Clock
@@ -36,3 +37,4 @@ class World:
     policies: TurnPolicies = field(default_factory=OneAttemptEach)
     admissions: Admissions = field(default_factory=EveryoneAdmitted)
     tokens: TokenCounts = field(default_factory=NoTokenCounts)
+    depth_cap: int = DEPTH_CAP

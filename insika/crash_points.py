@@ -15,6 +15,9 @@ class CrashPoint(enum.StrEnum):
     CLAIMED = "claimed"  # the lease is ours; nothing is loaded
     LOADED = "loaded"
     TURN_STARTED = "turn_started"  # the user messages are in the log; the model was not asked
+    ROUTE_FOUND = "route_found"  # the classifier has answered, or failed; nothing of it is written
+    TURN_ROUTED = "turn_routed"  # the route is written, and what it asks for not done
+    TURN_REDIRECTED = "turn_redirected"  # another agent has the turn, and nobody was asked
     MODEL_ANSWERED = "model_answered"  # paid for, not written
     STEP_APPENDED = "step_appended"  # calls announced, none started
     CALL_STARTED = "call_started"  # written as started, not run

@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_PARTS = (("queued_ms", "queued"), ("prepare_ms", "prepared"), ("model_ms", "model"), ("tools_ms", "tools"))
+_PARTS = (
+    ("queued_ms", "queued"),
+    ("prepare_ms", "prepared"),
+    ("routing_ms", "routing"),
+    ("model_ms", "model"),
+    ("tools_ms", "tools"),
+)
 STEPS = ("step", "tries", "time", "first token")
 
 

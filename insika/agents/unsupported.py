@@ -32,7 +32,6 @@ IN_PROFILES: tuple[Unsupported, ...] = (
     Unsupported("guardrails.responses"),
     Unsupported("guardrails.redact"),
     Unsupported("guardrails.keep"),
-    Unsupported("routes"),
 )
 
 

@@ -328,6 +328,10 @@ class AlertStore(Protocol):
         ...
 
 
+class TurnStore(OwnerStore, AlertStore, Protocol):
+    """What running a turn needs."""
+
+
 class ReadStore(Protocol):
     """What people look at. Reads only; nothing here decides anything."""
 

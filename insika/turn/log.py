@@ -27,10 +27,10 @@ class Suspended(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What ends a turn well. `content` may be empty: then nothing is said and nothing delivered. `results` closes a
-    halted batch; `model_call` is None when no request of its own made the answer; `usage` is the whole turn's.
-    `cut_off`: the model's output limit ended the answer, not the model. `model` is the reference of the one that spoke
-    last, "" where none did; `fallback`: it is not the agent's own."""
+    """What ends a turn well: `agent` answers, on the turn's `route`. `content` may be empty: then nothing is said and
+    nothing delivered. `results` closes a halted batch; `model_call` is None when no request of its own made the answer;
+    `usage` is the whole turn's. `cut_off`: the model's output limit ended the answer, not the model. `model` is the
+    reference of the one that spoke last, "" where none did; `fallback`: it is not the agent's own."""
 
     step: int
     content: str
@@ -43,6 +43,8 @@ class Answer:
     fallback: bool = False
     usage: Usage = NO_USAGE
     timing: Mapping[str, Any] = field(default_factory=dict)
+    agent: str = ""
+    route: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class Failure:
     estimate: Usage = NO_USAGE
     usage: Usage = NO_USAGE
     timing: Mapping[str, Any] = field(default_factory=dict)
+    route: str | None = None
 
 
 class TurnLog(Protocol):

@@ -31,11 +31,16 @@ def classifier_message(texts: Sequence[str]) -> str:
 
 def read_route(answer: str, routes: Routes) -> str:
     """The route that the classifier named, or the default."""
+    return named_route(answer, routes) or routes.default
+
+
+def named_route(answer: str, routes: Routes) -> str | None:
+    """The route that the classifier named. None: its answer names none."""
     word = answer.strip(_WRAPPING)
     if word in routes.routes:
         return word
     alike = [name for name in routes.routes if name.casefold() == word.casefold()]
-    return alike[0] if len(alike) == 1 else routes.default
+    return alike[0] if len(alike) == 1 else None
 
 
 def _bounded(text: str) -> str:

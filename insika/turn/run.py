@@ -187,6 +187,8 @@ class TurnLoop:
                 fallback=self._steps.model != self._turn.model,
                 usage=self._state.usage + settled.usage,
                 timing=self._times.timing(),
+                agent=self._turn.agent,
+                route=self._turn.route,
             )
         )
 
@@ -203,12 +205,14 @@ class TurnLoop:
                 fallback=self._steps.model != self._turn.model,
                 usage=self._state.usage,
                 timing=self._times.timing(),
+                agent=self._turn.agent,
+                route=self._turn.route,
             )
         )
 
     async def _fail(self, error: InsikaError, results: tuple[CallResult, ...]) -> None:
         usage, timing = self._state.usage, self._times.timing()
-        await self._log.fail(Failure(self._state.step, error, results, self.owed, usage, timing))
+        await self._log.fail(Failure(self._state.step, error, results, self.owed, usage, timing, self._turn.route))
 
     def _rules_from_log(self) -> TurnRules:
         return TurnRules.resumed(self._turn.limits, self._state.turn, self._toolbox.repeatable)

@@ -32,6 +32,8 @@ class TurnIdentity:
     """Seconds that are left of the turn's time, counted from the moment this owner took it up; 0 or less: none."""
     note: str = ""
     """The engine's own word to the model, last in each request of this turn and kept nowhere; "" is none."""
+    route: str | None = None
+    """What the turn was classified as; None where it was not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,13 @@ class TurnState:
         """Where in `history` the running turn begins."""
         return len(self.history) - len(self.turn)
 
+    def opened(self, usage: Usage) -> None:
+        """The row of its first request is written, by this owner, and nobody has asked. `usage`: what was booked of the
+        turn since this was read from the log."""
+        self.step, self.attempt, self.request_open = 1, 1, True
+        self.usage += usage
+        self.unbooked, self.lost, self.model = False, NO_USAGE, ""
+
 
 def state_from_log(
     turn_id: str,
@@ -88,7 +97,7 @@ def state_from_log(
     asked = {row.call_id: Asked.as_of(row, now) for row in approvals}
     batch = _open_batch(turn, calls, asked)
     step = batch.step if batch is not None else _next_step(turn)
-    attempts = [row.attempt for row in model_calls if row.step == step]
+    attempts = [row.attempt for row in model_calls if row.step == step and row.purpose in _OF_STEPS]
     return TurnState(
         history=[entry.message for entry in log],
         turn=turn,
@@ -100,6 +109,10 @@ def state_from_log(
         unbooked=not fresh and any(row.state == "open" for row in model_calls),
         model=model,
     )
+
+
+_OF_STEPS = frozenset({"answer", "synthesis"})
+"""The purposes of the loop's own requests; others are asked beside the conversation, and count their attempts apart."""
 
 
 def announced_ids(messages: Iterable[Message]) -> set[str]:

@@ -22,6 +22,7 @@ class TurnTimes:
         self._began = clock.monotonic()
         self._model_s = 0.0
         self._tools_s = 0.0
+        self._routing_s = 0.0
         self._asked_at = self._acting_at = self._began
 
     @property
@@ -40,6 +41,10 @@ class TurnTimes:
         """The request is over, well or not."""
         self._model_s += self._since_asked_s()
 
+    def classified(self, seconds: float) -> None:
+        """A classifier was asked for so long; more than one may be, where agents hand the turn on."""
+        self._routing_s += seconds
+
     def acting(self) -> None:
         """The tools of a batch begin."""
         self._acting_at = self._clock.monotonic()
@@ -49,9 +54,11 @@ class TurnTimes:
         self._tools_s += self._clock.monotonic() - self._acting_at
 
     def timing(self) -> Mapping[str, Any]:
-        """For the turn's record."""
+        """For the turn's record. `routing_ms` only where a classifier was asked."""
+        routing = {"routing_ms": _ms(self._routing_s)} if self._routing_s else {}
         return {
             "total_ms": _ms(self.elapsed_s),
+            **routing,
             "model_ms": _ms(self._model_s),
             "tools_ms": _ms(self._tools_s),
         }

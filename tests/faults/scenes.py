@@ -26,7 +26,9 @@ OF_CONTROL = (
     CrashPoint.TURN_HELD,
     CrashPoint.MAIL_SETTLED,
 )
-OF_TURNS = tuple(point for point in CrashPoint if point not in OF_CONTROL)
+OF_ROUTING = (CrashPoint.ROUTE_FOUND, CrashPoint.TURN_ROUTED, CrashPoint.TURN_REDIRECTED)
+"""Of agents with routes, who have a story of their own."""
+OF_TURNS = tuple(point for point in CrashPoint if point not in (*OF_CONTROL, *OF_ROUTING))
 """The points that the first story meets; the second meets them all."""
 
 MUST_FAIL = frozenset({"ana-3", "ana-5", "ben-2", "ben-4"})

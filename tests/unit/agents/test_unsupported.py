@@ -16,7 +16,6 @@ ASKING_OF_PROFILES: dict[str, Any] = {
     "guardrails.responses": {"default": "No."},
     "guardrails.redact": [{"kind": "order", "pattern": "ORD-[0-9]{6}"}],
     "guardrails.keep": ["support@shop.example"],
-    "routes": {"shopping": "wants to browse"},
 }
 
 
