@@ -164,7 +164,16 @@ class TurnRunner:
         world, session, staged, emit = self._world, turn.session, turn.staged, turn.emit
         attempts = world.policies.attempts(staged.profile, session.tenant, turn.turn_id, session.name, emit)
         ports = TurnPorts(
-            staged.provider, staged.toolbox, turn.log, emit, world.clock, world.crash, turn.times, attempts, world.sleep
+            staged.provider,
+            staged.toolbox,
+            turn.log,
+            emit,
+            world.clock,
+            world.crash,
+            turn.times,
+            attempts,
+            world.sleep,
+            world.outgoing(staged.profile.guards),
         )
         self._toolbox = staged.toolbox
         self._loop = TurnLoop(staged.identity, state, ports)

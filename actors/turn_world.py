@@ -5,7 +5,7 @@ from __future__ import annotations
 from actors.admission import KeptLimits
 from actors.configuration import Configuration
 from actors.environment import Environment
-from actors.guarding import profile_guard
+from actors.guarding import outgoing_by, profile_guard
 from actors.own_policies import PolicedAdmissions
 from actors.parts import Parts
 from actors.reliable_turns import ReliableTurns
@@ -15,6 +15,8 @@ from actors.tool_set import ToolSet
 from actors.wakes import Wakes
 from actors.world import World
 from insika.coordination.port import Coordination
+from insika.pattern_files import read_library
+from insika.policy.guardrails.guards import Guards
 from insika.storage.port import Store
 from insika.tools.threads import ToolThreads
 
@@ -29,6 +31,7 @@ def turn_world(  # noqa: PLR0917 - what a process has opened, once
     wakes: Wakes,
 ) -> World:
     stage = Stage(configuration, parts.models, tools, ToolThreads(environment.slots))
+    guards = Guards(read_library())
     limits = KeptLimits(configuration, coordination.windows, store)
     return World(
         store,
@@ -37,10 +40,11 @@ def turn_world(  # noqa: PLR0917 - what a process has opened, once
         parts.clock,
         wakes,
         parts.crash,
-        profile_guard(configuration, stage),
+        profile_guard(configuration, stage, guards),
         turn_timing=environment.turn_timing,
         depth_cap=environment.subagent_depth_cap,
         policies=ReliableTurns(configuration, coordination.circuits, store, parts.clock),
         admissions=PolicedAdmissions(limits, parts.policies, ToolThreads(environment.slots)),
         tokens=WindowTokenCounts(configuration, coordination.windows, store),
+        outgoing=outgoing_by(guards),
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from actors.admission import Admissions, EveryoneAdmitted
 from actors.environment import DEPTH_CAP
+from actors.guarding import OutgoingBy, everything_leaves
 from actors.reliable_turns import OneAttemptEach, TurnPolicies
 from actors.stage import Stage
 from actors.token_counts import NoTokenCounts, TokenCounts
@@ -23,7 +24,7 @@ from insika.turn.ports import Sleep
 class World:
     """`turn_timing`: measure each turn step by step, and tell. `sleep` is how a turn waits between two attempts,
     `policies` say how many there may be, and at which models; `admissions`, whether a turn may begin;
-    `tokens` count what its models cost. `depth_cap`: how often a turn may be handed from agent to agent."""
+    `tokens` count what its models cost; `outgoing` looks through what they say. `depth_cap`: how often a turn may be handed from agent to agent."""
 
     store: TurnStore
     stage: Stage
@@ -38,3 +39,4 @@ class World:
     admissions: Admissions = field(default_factory=EveryoneAdmitted)
     tokens: TokenCounts = field(default_factory=NoTokenCounts)
     depth_cap: int = DEPTH_CAP
+    outgoing: OutgoingBy = everything_leaves

@@ -17,6 +17,7 @@ from insika.reliability.attempts import Attempts, OneAttempt
 from insika.storage.rows import Mail, Verdict
 from insika.testing import RecordingEmit, Script, ScriptedModel
 from insika.turn.in_memory import InMemoryTurnLog, said_before
+from insika.turn.outgoing import UNGUARDED, OutgoingGuard
 from insika.turn.ports import TurnPorts
 from insika.turn.run import TurnLoop
 from insika.turn.state import TurnIdentity
@@ -162,6 +163,7 @@ class Turn:
         self.times: Callable[[Clock, Emit], TurnTimes] = lambda clock, emit: TurnTimes(clock)
         self.attempts: Attempts = OneAttempt()
         self.slept: list[float] = []
+        self.outgoing: OutgoingGuard = UNGUARDED
         self.log = InMemoryTurnLog(TURN, MODEL, opening, said_before(history))
         self._arrived = len(opening)
 
@@ -194,7 +196,16 @@ class Turn:
     def ports(self, crash: Crash = no_crash) -> TurnPorts:
         times = self.times(self.clock, self.emit)
         return TurnPorts(
-            self.model, self.tools, self.log, self.emit, self.clock, crash, times, self.attempts, self.sleep
+            self.model,
+            self.tools,
+            self.log,
+            self.emit,
+            self.clock,
+            crash,
+            times,
+            self.attempts,
+            self.sleep,
+            self.outgoing,
         )
 
     async def run(self, *, fresh: bool = True, crash: Crash = no_crash) -> Turn:

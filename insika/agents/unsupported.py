@@ -27,11 +27,8 @@ class Unsupported:
 
 
 IN_PROFILES: tuple[Unsupported, ...] = (
-    Unsupported("guardrails.output"),
     Unsupported("guardrails.moderator"),
     Unsupported("guardrails.responses"),
-    Unsupported("guardrails.redact"),
-    Unsupported("guardrails.keep"),
 )
 
 

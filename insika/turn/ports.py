@@ -11,6 +11,7 @@ from insika.crash_points import Crash
 from insika.ports import Emit, ModelProvider, Toolbox
 from insika.reliability.attempts import Attempts, OneAttempt
 from insika.turn.log import TurnLog
+from insika.turn.outgoing import UNGUARDED, OutgoingGuard
 from insika.turn.times import TurnTimes
 
 Sleep = Callable[[float], Awaitable[object]]
@@ -19,7 +20,8 @@ Sleep = Callable[[float], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True)
 class TurnPorts:
-    """`provider` speaks for every model that `attempts` may name. `times` began when the turn was taken up."""
+    """`provider` speaks for every model that `attempts` may name. `times` began when the turn was taken up.
+    `outgoing` looks through what leaves."""
 
     provider: ModelProvider
     toolbox: Toolbox
@@ -30,3 +32,4 @@ class TurnPorts:
     times: TurnTimes
     attempts: Attempts = field(default_factory=OneAttempt)
     sleep: Sleep = asyncio.sleep
+    outgoing: OutgoingGuard = UNGUARDED

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TypeVar
@@ -20,6 +20,7 @@ from insika.ports import Finished, ModelRequest, Stop, TextDelta, ThinkingDelta,
 from insika.storage.operations import ModelCallKey
 from insika.turn.estimate import estimate_usage
 from insika.turn.log import Superseded
+from insika.turn.outgoing import ShownAttempt
 from insika.turn.ports import TurnPorts
 from insika.turn.state import TurnIdentity, TurnState
 
@@ -35,6 +36,7 @@ class ModelAsker:
         self._times = ports.times
         self._unsettled: ModelRequest | None = None
         self._streamed = 0
+        self._found_thinking: Mapping[str, int] = {}
         self._so_far: Usage | None = None
         self._measured: Usage | None = None
         self._waiting: asyncio.Timeout | None = None
@@ -61,6 +63,11 @@ class ModelAsker:
     def said_something(self) -> bool:
         """The last request's stream has shown something: text, or reasoning."""
         return self._streamed > 0
+
+    @property
+    def found_thinking(self) -> Mapping[str, int]:
+        """How often each kind was taken out of what the last attempt that was whole had thought."""
+        return self._found_thinking
 
     async def ask(self, state: TurnState, key: ModelCallKey, *, may_call: bool, limit_s: float = math.inf) -> Finished:
         """One attempt of at most `limit_s` seconds, built anew from the log. Raises ProviderError, also when that time
@@ -149,13 +156,16 @@ class ModelAsker:
 
     async def _stream(self, request: ModelRequest, key: ModelCallKey) -> Finished:
         finished: Finished | None = None
+        shown = self._shown(key)
         try:
             async with aclosing(self._ports.provider.stream(request)) as events:
                 async for event in events:
                     if isinstance(event, TextDelta):
-                        self._show(EventType.CONTENT, event.text, key)
+                        self._hear(event.text)
+                        shown.says(event.text)
                     elif isinstance(event, ThinkingDelta):
-                        self._show(EventType.THINKING, event.text, key)
+                        self._hear(event.text)
+                        shown.thinks(event.text)
                     elif isinstance(event, UsageSoFar):
                         self._so_far = event.usage
                     else:
@@ -170,14 +180,23 @@ class ModelAsker:
         if not self._streamed:
             self._times.heard()
         self._measured = finished.usage
+        shown.ends()
+        self._found_thinking = shown.found_thinking
         _must_say_something(finished, request)
         return finished
 
-    def _show(self, type: EventType, text: str, key: ModelCallKey) -> None:
+    def _hear(self, text: str) -> None:
         if not self._streamed:
             self._times.heard()
         self._streamed += len(text)
-        self._ports.emit(type, {"step": key.step, "attempt": key.attempt, "text": text})
+
+    def _shown(self, key: ModelCallKey) -> ShownAttempt:
+        emit = self._ports.emit
+
+        def show(type: EventType, text: str) -> None:
+            emit(type, {"step": key.step, "attempt": key.attempt, "text": text})
+
+        return ShownAttempt(self._ports.outgoing, show)
 
     def _timeout(self) -> TurnTimeout:
         limit_s = self._turn.limits.turn_timeout_s

@@ -7,6 +7,8 @@ open batch is answered. `Superseded`, `Suspended` and `LeaseLost` pass through: 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from insika.crash_points import CrashPoint
 from insika.errors import InsikaError, ProviderError, ToolRepetition, TurnTimeout
 from insika.events import EventType
@@ -25,6 +27,7 @@ from insika.turn.asking import StepAsker
 from insika.turn.batch import BatchRunner
 from insika.turn.log import Answer, Failure, Superseded
 from insika.turn.model_message import spoken, storable
+from insika.turn.outgoing import flagged
 from insika.turn.ports import TurnPorts
 from insika.turn.request import ModelAsker
 from insika.turn.rules import Said, TurnRules
@@ -47,6 +50,7 @@ class TurnLoop:
         self._emit = ports.emit
         self._crash = ports.crash
         self._times = ports.times
+        self._outgoing = ports.outgoing
         self._asker = ModelAsker(turn, ports)
         self._steps = StepAsker(turn, state, ports, self._asker)
         self._batches = BatchRunner(turn, ports, self._asker.out_of_time)
@@ -109,7 +113,9 @@ class TurnLoop:
         self._call_ids.update(call.call_id for call in announced)
         self._remember(seq, state.step, message)
         if message.content or self._asker.said_something:
-            told = {"step": state.step, "attempt": settled.key.attempt, "text": message.content}
+            said = self._outgoing.redacted(message.content)
+            self._tell_redacted(state.step, said.found, self._asker.found_thinking)
+            told = {"step": state.step, "attempt": settled.key.attempt, "text": said.text}
             self._emit(EventType.INTERMEDIATE, told)
         self._rules.opened(message)
         rows = tuple(
@@ -174,11 +180,12 @@ class TurnLoop:
         stopped = self._rules.stopped_by
         if stopped is not None and not content:
             raise stopped
+        said = self._outgoing.redacted(content)
         self._crash(CrashPoint.ANSWER_READY)
         await self._log.commit(
             Answer(
                 self._state.step,
-                content,
+                said.text,
                 "completed",
                 model_call=settled,
                 synthesized=stopped is not None,
@@ -191,14 +198,16 @@ class TurnLoop:
                 route=self._turn.route,
             )
         )
+        self._tell_redacted(self._state.step, said.found, self._asker.found_thinking)
 
     async def _commit_halted(self, batch: OpenBatch, results: tuple[CallResult, ...]) -> None:
-        said = [result.content for result in results if result.halts]
+        halting = [result.content for result in results if result.halts]
+        said = self._outgoing.redacted(spoken(halting[-1]) or batch.message.content)
         self._crash(CrashPoint.ANSWER_READY)
         await self._log.commit(
             Answer(
                 batch.step,
-                spoken(said[-1]) or batch.message.content,
+                said.text,
                 "halted",
                 results,
                 model=self._steps.model,
@@ -209,6 +218,11 @@ class TurnLoop:
                 route=self._turn.route,
             )
         )
+        self._tell_redacted(batch.step, said.found)
+
+    def _tell_redacted(self, step: int, *found: Mapping[str, int]) -> None:
+        if data := flagged(step, *found):
+            self._emit(EventType.GUARDRAIL_FLAGGED, data)
 
     async def _fail(self, error: InsikaError, results: tuple[CallResult, ...]) -> None:
         usage, timing = self._state.usage, self._times.timing()

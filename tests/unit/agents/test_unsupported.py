@@ -11,11 +11,8 @@ from insika.settings import load_settings
 
 PROFILE = {"id": "a", "model": "offline/demo"}
 ASKING_OF_PROFILES: dict[str, Any] = {
-    "guardrails.output": True,
     "guardrails.moderator": "openai/gpt-4o-mini",
     "guardrails.responses": {"default": "No."},
-    "guardrails.redact": [{"kind": "order", "pattern": "ORD-[0-9]{6}"}],
-    "guardrails.keep": ["support@shop.example"],
 }
 
 
@@ -49,7 +46,7 @@ def test_a_section_that_is_null_asks_for_nothing(section: str) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        {"guardrails": {"output": False, "moderator": None, "responses": {}, "redact": [], "keep": []}},
+        {"guardrails": {"moderator": None, "responses": {}}},
         {"limits": {"chat_rate_limit": None, "agent_token_ceiling": None}},
         {"limits": {"chat_rate_limit": 0, "agent_token_ceiling": 0}},
         {"limits": {"approval_timeout": 60}},
