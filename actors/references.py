@@ -7,7 +7,7 @@ other tools and keys, which is why one that is missing is told and never a reaso
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import structlog
 
@@ -33,12 +33,17 @@ Problem = tuple[str, str]
 def model_problems(profile: Profile, models: ModelCatalog, given: Sequence[HostedModels]) -> Sequence[Problem]:
     """Why no turn of this agent could run with these models, whatever keys there are; empty when one could. `given`:
     the providers of the settings."""
-    if why := models.problem(profile.model, given):
-        return [("model", why)]
-    provider, name = models.own(profile.model), profile.model_name
+    why = _model_problem(profile.model, models, given)
+    return [("model", why)] if why else ()
+
+
+def _model_problem(reference: str, models: ModelCatalog, given: Sequence[HostedModels]) -> str:
+    if why := models.problem(reference, given):
+        return why
+    provider, name = models.own(reference), reference.partition("/")[2]
     if not isinstance(provider, OfflineProvider) or name in provider.models:
-        return ()
-    return [("model", f"there is no script {name!r}; there are: {', '.join(provider.models) or 'none'}")]
+        return ""
+    return f"there is no script {name!r}; there are: {', '.join(provider.models) or 'none'}"
 
 
 def key_warnings(profile: Profile, models: ModelCatalog, given: Sequence[HostedModels]) -> Sequence[Problem]:
@@ -66,6 +71,28 @@ def policy_warnings(profile: Profile, policies: OwnPolicies) -> Sequence[Problem
     return _missing("policies", profile.policies, known, sentence)
 
 
+def classifier_warnings(profile: Profile, models: ModelCatalog, given: Sequence[HostedModels]) -> Sequence[Problem]:
+    """Why the model that tells the agent's turns apart cannot be asked; a turn then goes on without a route."""
+    if profile.routes is None or profile.routes.model is None:
+        return ()
+    model = profile.routes.model
+    why = _model_problem(model, models, given) or models.lack(model, given)
+    return [("routes.model", f"{why}; without it turns go unrouted")] if why else ()
+
+
+def delegate_warnings(profile: Profile, known: Collection[str]) -> Sequence[Problem]:
+    """Each agent that a route hands turns to and that is not among the `known` ones, or is this agent itself."""
+    found: list[Problem] = []
+    for name, route in profile.routes.routes.items() if profile.routes is not None else ():
+        path, agent = f"routes.{name}.delegate", route.delegate
+        if agent == profile.id:
+            found.append((path, "hands the turn to the agent that has it, which only uses up how often it may be"))
+        elif agent is not None and agent not in known:
+            sentence = f"there is no agent {agent!r} here, and where there is none, a turn of this route fails"
+            found.append((path, sentence + did_you_mean(agent, sorted(known))))
+    return found
+
+
 def guard_warnings(profile: Profile) -> Sequence[Problem]:
     """Each name in what the profile removes from its guardrails that stands for nothing in this version."""
     removed = profile.guards.remove
@@ -82,10 +109,14 @@ def log_what_is_missing(configuration: Configuration, parts: Parts, tools: ToolS
     log = structlog.get_logger("insika.agents")
     settings = configuration.settings()
     here, given, models = tools.under(settings), settings.providers, parts.models
-    for profile in written_by_users(configuration.agents.all_current()):
+    agents = configuration.agents.all_current()
+    known = {agent.profile.id for agent in agents}
+    for profile in written_by_users(agents):
         missing = [*model_problems(profile, models, given), *tool_warnings(profile, here), *guard_warnings(profile)]
+        missing += delegate_warnings(profile, known)
         if runs_turns:
-            missing += [*key_warnings(profile, models, given), *policy_warnings(profile, parts.policies)]
+            missing += [*key_warnings(profile, models, given), *classifier_warnings(profile, models, given)]
+            missing += policy_warnings(profile, parts.policies)
         for path, why in missing:
             log.warning("profile names what is not here", agent=profile.id, field=path, reason=why)
     for path, why in tools.unset_variables(settings) if runs_turns else ():

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from actors.cli.json_views import applied_by, revision_json
+from actors.cli.known_agents import with_delegates
 from actors.cli.known_providers import KnownProviders, Reached, providers_of
 from actors.cli.known_tools import KnownTools
 from actors.cli.lazy import Group
@@ -20,7 +21,7 @@ from actors.cli.validation import Validated, print_validated, refuse_faulty, tel
 from actors.cli.yaml_view import print_yaml
 from actors.configuration import Configuration
 from actors.environment import Environment
-from actors.references import guard_warnings, key_warnings, model_problems, policy_warnings
+from actors.references import classifier_warnings, guard_warnings, key_warnings, model_problems, policy_warnings
 from insika.agents.profile import Profile
 from insika.config_files import load_profile_file
 from insika.storage.rows import Revision
@@ -127,17 +128,19 @@ def _validated(files: Sequence[Path], environment: Environment) -> Sequence[Vali
     parts = parts_here(environment)
     models, known = parts.models, KnownProviders(environment, parts.models)
     tools = KnownTools(environment, parts)
-    return validated(
+    checked = validated(
         files,
         load_profile_file,
         problems=lambda profile: model_problems(profile, models, known.of(profile)),
         warnings=lambda profile: [
             *key_warnings(profile, models, known.of(profile)),
+            *classifier_warnings(profile, models, known.of(profile)),
             *tools.warnings(profile),
             *policy_warnings(profile, parts.policies),
             *guard_warnings(profile),
         ],
     )
+    return with_delegates(checked, environment)
 
 
 async def _current() -> Sequence[Revision]:

@@ -28,7 +28,8 @@ class KnownProviders:
 
     def of(self, profile: Profile) -> Sequence[HostedModels]:
         """Those that may matter to this profile. A store that cannot be read tells of none."""
-        if self._models.own(profile.model) is not None:
+        classifier = profile.routes.model if profile.routes is not None else None
+        if all(self._models.own(model) is not None for model in (profile.model, classifier) if model is not None):
             return ()
         if self._known is None:
             settings = known_settings(self._environment)

@@ -3,12 +3,19 @@ agents name is here: their models and tools."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from actors.configuration import edge_rules
 from actors.doctor.finding import Finding, fail, ok, warn
 from actors.parts import Parts
-from actors.references import guard_warnings, model_problems, policy_warnings, tool_warnings
+from actors.references import (
+    classifier_warnings,
+    delegate_warnings,
+    guard_warnings,
+    model_problems,
+    policy_warnings,
+    tool_warnings,
+)
 from actors.samples.demo_agent import is_sample
 from insika.agents.profile import Profile, load_profile
 from insika.errors import InvalidConfiguration
@@ -66,18 +73,27 @@ def judged(profiles: Sequence[Profile], parts: Parts | None, given: Sequence[Hos
     if not profiles:
         yield warn(AGENTS, "There are no agents, so every job is rejected.", "Run: insika agents apply FILE")
     elif parts is not None:
-        lacking = [finding for profile in profiles for finding in _lacking(profile, parts, given)]
+        ids = {profile.id for profile in profiles}
+        lacking = [finding for profile in profiles for finding in _lacking(profile, ids, parts, given)]
         yield from lacking or [ok(AGENTS, f"{counted(len(profiles), 'agent')}; what they name is here.")]
 
 
-def _lacking(profile: Profile, parts: Parts, given: Sequence[HostedModels]) -> Iterator[Finding]:
+def _lacking(
+    profile: Profile, known: Collection[str], parts: Parts, given: Sequence[HostedModels]
+) -> Iterator[Finding]:
     do = "Correct the profile, or have INSIKA_TOOLS name the module, in the environment of each worker."
     for path, why in model_problems(profile, parts.models, given):
         provide = "Correct the profile, or name the provider in the settings: insika settings apply FILE"
         hosted = parts.models.own(profile.model) is None
         what = f"Agent {profile.id} cannot run with what is here: {path}: {why}."
         yield fail(AGENTS, what, provide if hosted else do)
-    named = (*tool_warnings(profile, parts.tools), *policy_warnings(profile, parts.policies), *guard_warnings(profile))
+    named = (
+        *classifier_warnings(profile, parts.models, given),
+        *delegate_warnings(profile, known),
+        *tool_warnings(profile, parts.tools),
+        *policy_warnings(profile, parts.policies),
+        *guard_warnings(profile),
+    )
     for path, why in named:
         yield warn(AGENTS, f"Agent {profile.id} names what is not here: {path}: {why}.", do)
 
