@@ -6,11 +6,11 @@ guard. Nothing here starts, cuts or ends a turn that runs.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from actors.lease import Lease
+from actors.refusing import EndsTurn, Refusing
 from actors.turn_events import ScopedEvents, events_of
 from actors.world import World
 from insika.agents.limits import TurnLimits
@@ -43,6 +43,7 @@ class Mailroom:
     def __init__(self, lease: Lease, world: World) -> None:
         self._lease = lease
         self._world = world
+        self._refusing = Refusing(lease, world)
 
     async def settle(self, loaded: Loaded, settlement: Settlement) -> None:
         """Honour a control message that is not aimed at the running turn."""
@@ -61,18 +62,7 @@ class Mailroom:
             refused = await self._world.guard.refusals(begin.mail)
         if not refused:
             return True
-        whole_turn = len(refused) == len(begin.mail) and not begin.steers_released
-        await self._write(
-            seen(loaded),
-            SettleMail(
-                tuple(sorted(refused)),
-                Ended.REFUSED,
-                begin.turn_id if whole_turn else None,
-                TurnState.REFUSED,
-                merging=whole_turn and begin.merging,
-            ),
-        )
-        self._tell_refused(loaded, begin.turn_id if whole_turn else None, begin.mail[0].agent, refused)
+        await self._refuse(loaded, begin, refused)
         return False
 
     async def screen_steers(self, loaded: Loaded, seen: Seen, turn_id: str, steers: Sequence[Mail]) -> bool:
@@ -80,8 +70,7 @@ class Mailroom:
         refused = await self._world.guard.refusals(steers)
         if not refused:
             return True
-        await self._write(seen, SettleMail(tuple(sorted(refused)), Ended.REFUSED, None, TurnState.REFUSED))
-        self._tell_refused(loaded, turn_id, steers[0].agent, refused)
+        await self._refusing.some(loaded, seen, steers[0], turn_id, refused)
         return False
 
     async def refuse_cuts(self, loaded: Loaded, cuts: Sequence[Mail], steers: SteerRoom) -> Sequence[Mail]:
@@ -91,20 +80,18 @@ class Mailroom:
         interrupts = [row for row in cuts if row.verdict is not Verdict.CONTROL]
         refused = await self._world.guard.refusals(interrupts) if interrupts else {}
         all_of_it = len(refused) == len(cuts)
+        given_back = steers.key if all_of_it and steers.left > 0 else None
         for row in (row for row in interrupts if row.position in refused):
-            await self._write(
-                seen(loaded),
-                SettleMail(
-                    (row.position,),
-                    Ended.REFUSED,
-                    row.turn_id,
-                    TurnState.REFUSED,
-                    merging=row.turn_id is not None and loaded.session.merge_turn == row.turn_id,
-                    steerable_key=steers.key if all_of_it and steers.left > 0 else None,
-                ),
-            )
-            self._tell_refused(loaded, row.turn_id, row.agent, {row.position: refused[row.position]})
+            ends = EndsTurn(row.turn_id or "", loaded.session.merge_turn == row.turn_id, given_back)
+            await self._refusing.all(loaded, seen(loaded), row, ends, {row.position: refused[row.position]})
         return [row for row in cuts if row.position not in refused]
+
+    async def _refuse(self, loaded: Loaded, begin: Begin, refused: Mapping[int, Refusal]) -> None:
+        first = begin.mail[0]
+        if len(refused) < len(begin.mail) or begin.steers_released:
+            await self._refusing.some(loaded, seen(loaded), first, None, refused)
+        else:
+            await self._refusing.all(loaded, seen(loaded), first, EndsTurn(begin.turn_id, begin.merging), refused)
 
     async def _take_back(self, loaded: Loaded, withdrawal: TakeBack) -> None:
         mail = withdrawal.mail
@@ -146,13 +133,6 @@ class Mailroom:
         if not await self._world.store.settle_mail(self._lease.fence, seen, mail):
             raise Superseded
         self._world.crash(CrashPoint.MAIL_SETTLED)
-
-    def _tell_refused(self, loaded: Loaded, turn_id: str | None, agent: str, refused: Mapping[int, Refusal]) -> None:
-        emit = self._events(loaded, turn_id, agent)
-        found = Counter((refusal.reason, refusal.pattern) for refusal in refused.values())
-        for (reason, pattern), count in found.items():
-            named = {"pattern": pattern} if pattern else {}
-            emit(EventType.GUARDRAIL_BLOCKED, {"reason": reason, **named, "count": count})
 
     def _events(self, loaded: Loaded, turn_id: str | None, agent: str) -> ScopedEvents:
         return events_of(loaded, self._lease.epoch, self._world.events, self._world.clock, turn_id, agent)

@@ -28,7 +28,6 @@ class Unsupported:
 
 IN_PROFILES: tuple[Unsupported, ...] = (
     Unsupported("guardrails.moderator"),
-    Unsupported("guardrails.responses"),
 )
 
 

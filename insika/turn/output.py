@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from insika.storage.operations import NewDelivery
 from insika.text import clean_text
 
-DELIVERING_OUTCOMES = frozenset({"completed", "halted", "limited", "stuck"})
+DELIVERING_OUTCOMES = frozenset({"completed", "halted", "limited", "stuck", "refused"})
 
 
 class AnswerChannel(Protocol):

@@ -91,6 +91,8 @@ def ended(turn: TurnRow, session: str, *, answered: Collection[str]) -> list[Tex
             [note("the tool calls were used up; this answer is from what had been found")] if turn.synthesized else []
         )
         return told if turn.id in answered else [*told, note("the turn ended without an answer")]
+    if turn.state is TurnState.REFUSED:
+        return [note("a guard refused it: it is not part of the conversation, and was answered with a safe reply")]
     error = turn.error or {}
     why = f"{error.get('type', turn.outcome)}: {error.get('message', 'no reason is known')}"
     if turn.state is TurnState.FAILED:

@@ -12,7 +12,6 @@ from insika.settings import load_settings
 PROFILE = {"id": "a", "model": "offline/demo"}
 ASKING_OF_PROFILES: dict[str, Any] = {
     "guardrails.moderator": "openai/gpt-4o-mini",
-    "guardrails.responses": {"default": "No."},
 }
 
 
@@ -46,7 +45,7 @@ def test_a_section_that_is_null_asks_for_nothing(section: str) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        {"guardrails": {"moderator": None, "responses": {}}},
+        {"guardrails": {"moderator": None}},
         {"limits": {"chat_rate_limit": None, "agent_token_ceiling": None}},
         {"limits": {"chat_rate_limit": 0, "agent_token_ceiling": 0}},
         {"limits": {"approval_timeout": 60}},
