@@ -23,6 +23,7 @@ from actors.configuration import Configuration
 from actors.environment import Environment
 from actors.references import classifier_warnings, guard_warnings, key_warnings, model_problems, policy_warnings
 from insika.agents.profile import Profile
+from insika.agents.profile_schema import schema_text
 from insika.config_files import load_profile_file
 from insika.storage.rows import Revision
 
@@ -122,6 +123,19 @@ def apply(context: click.Context, files: Sequence[Path], as_json: bool) -> None:
             told = "changed" if one.id in changed else "unchanged"
             click.echo(f"{told}  {one.id}, revision {one.loaded.revision()[:12]}")
             tell_warnings(one)
+
+
+@agents.command()
+def schema() -> None:
+    """Print the JSON Schema of a profile, for editors.
+
+    With it an editor completes keys, says what they mean, and marks most mistakes while you type. `validate` sees all
+    of them.
+
+    \b
+    Example:  insika agents schema > profile.schema.json
+    """
+    click.echo(schema_text(), nl=False)
 
 
 def _validated(files: Sequence[Path], environment: Environment) -> Sequence[Validated[Profile]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, WithJsonSchema
 
 from insika.parsing import shown
 
@@ -35,9 +35,13 @@ def _is_provider(value: str) -> str:
     return value
 
 
-Id = Annotated[str, AfterValidator(_is_id)]
+def _text(pattern: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "pattern": f"^{pattern}$"})
+
+
+Id = Annotated[str, AfterValidator(_is_id), _text(_ID.pattern)]
 """The id of an agent or a channel: it stands in URLs and file names."""
-ModelRef = Annotated[str, AfterValidator(_is_model)]
+ModelRef = Annotated[str, AfterValidator(_is_model), _text(_MODEL.pattern)]
 """`provider/name`; the name is the provider's own and may hold more slashes."""
 ProviderName = Annotated[str, AfterValidator(_is_provider)]
 """What stands before the slash of a model reference."""

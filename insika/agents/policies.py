@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, WithJsonSchema
 
 from insika.parsing import shown
 
@@ -44,4 +44,6 @@ def _is_name(name: str) -> str:
     return name
 
 
-PolicyName = Annotated[str, AfterValidator(_is_name)]
+PolicyName = Annotated[
+    str, AfterValidator(_is_name), WithJsonSchema({"type": "string", "pattern": f"^{_NAME.pattern}$"})
+]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, StringConstraints, field_validator
+from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, field_validator
 
 from insika.agents.alerts import Alerts
 from insika.agents.budget import Budget
@@ -27,7 +27,8 @@ from insika.parsing import Document, parse_document
 _Names = tuple[Annotated[str, StringConstraints(min_length=1, max_length=128)], ...]
 
 
-GivenThinking = Annotated[Thinking | None, BeforeValidator(read_thinking)]
+_AS_WRITTEN = WithJsonSchema({"enum": [*Thinking, True, False, None]})  # YAML reads on and off as booleans
+GivenThinking = Annotated[Thinking | None, BeforeValidator(read_thinking), _AS_WRITTEN]
 """None: this layer leaves it to the next."""
 
 
