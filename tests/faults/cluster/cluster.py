@@ -89,12 +89,21 @@ class Cluster:
         return {"id": name, "model": "offline/shop", "instructions": "You keep a shop.", **said}
 
     def start(
-        self, role: str, name: str = "", *, composed: Mapping[str, Any] | None = None, **variables: Any
+        self,
+        role: str,
+        name: str = "",
+        *,
+        composed: Mapping[str, Any] | None = None,
+        barred: bool = False,
+        **variables: Any,
     ) -> Member:
-        """`insika ROLE`; or, with `composed`, the same with other parts."""
+        """`insika ROLE`; or, with `composed`, the same with other parts; or, `barred`, a worker with a barrier in its
+        way."""
         command = [str(COMMAND), role]
         if composed is not None:
             command = [sys.executable, "-m", "tests.faults.cluster.composed", role, json.dumps(composed)]
+        if barred:
+            command = [sys.executable, "-m", "tests.faults.cluster.barrier"]
         name = name or f"{role}-{len(self.members) + 1}"
         member = Member(name, command, self._seen(variables), self.folder)
         self.members.append(member)
