@@ -18,7 +18,7 @@ import os
 import threading
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,11 @@ from actors.embedded import Parts
 from actors.environment import Environment
 from insika.clock import Clock
 from insika.crash_points import Crash, no_crash
-from insika.ports import ModelEvent, ModelRequest
+from insika.ports import ModelEvent, ModelProvider, ModelRequest
+from insika.providers.adapters import adapter_for
 from insika.providers.catalog import ModelCatalog
+from insika.providers.endpoint import Endpoint
+from insika.providers.hosted import HostedProviders
 from insika.providers.offline import OfflineProvider
 from insika.providers.scene import Scene
 from insika.providers.script import Call, Calls, Fail, Say, Script, Step
@@ -54,6 +57,22 @@ APPROVALS: Mapping[str, Sequence[str]] = {CAREFUL: ["charge"]}
 """For which tools an agent must ask a person."""
 ONCE_ONLY = frozenset({"charge", "letter", "burn", "seize"})
 """The tools that change the world and do not bear a second run."""
+
+
+KEY, KEY_VARIABLE = "sk-of-the-shop", "SHOP_KEY"
+"""What the shop's vendors take, whoever they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Who speaks for the shop's agents: its own script, or a model of `providers`, which are settings."""
+
+    model: str = "offline/shop"
+    providers: Sequence[Mapping[str, Any]] = ()
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+OWN_SCRIPT = Asked()
 
 
 class Diary:
@@ -132,13 +151,12 @@ def next_step(scene: Scene) -> Step:
     return Calls(calls, text=f"{plan.label}, step {place}")
 
 
-class WitnessedModel:
-    """The script behind a door as strict as both vendors', with every request that came through written down."""
+class Witnessed:
+    """A provider behind a door as strict as both vendors', with every request that came through written down."""
 
-    def __init__(self, diary: Diary, gates: Gates) -> None:
+    def __init__(self, diary: Diary, provider: ModelProvider) -> None:
         self._diary = diary
-        self._gates = gates
-        self._script = OfflineProvider({"shop": Script(afterwards=next_step)}, self._before_chunk)
+        self._provider = provider
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         try:
@@ -148,15 +166,34 @@ class WitnessedModel:
             self._diary("refused", why=str(refused))
             raise
         self._diary("request", text=Scene.of(request).text, messages=len(request.messages))
-        async with aclosing(self._script.stream(request)) as events:
+        async with aclosing(self._provider.stream(request)) as events:
             async for event in events:
                 yield event
 
-    async def _before_chunk(self, request: ModelRequest, chunk: int, /) -> None:
+
+class WitnessedAdapter(Witnessed):
+    """Of a vendor's API, over real HTTP."""
+
+    def __init__(self, diary: Diary, endpoint: Endpoint) -> None:
+        self._adapter = adapter_for(endpoint)
+        super().__init__(diary, self._adapter)
+
+    async def aclose(self) -> None:
+        await self._adapter.aclose()
+
+
+def shop_models(diary: Diary, gates: Gates) -> ModelCatalog:
+    """The script here, which waits at its pens; and whatever the settings say of vendors, who are given one key."""
+
+    async def before_chunk(request: ModelRequest, chunk: int, /) -> None:
         scene = Scene.of(request)
         plan = Plan.read(scene.text)
         if scene.step_since_said >= len(plan.steps):
-            await self._gates.passed(plan.pen)
+            await gates.passed(plan.pen)
+
+    script = OfflineProvider({"shop": Script(afterwards=next_step)}, before_chunk)
+    hosted = HostedProviders({KEY_VARIABLE: KEY}, lambda endpoint: WitnessedAdapter(diary, endpoint))
+    return ModelCatalog({"offline": Witnessed(diary, script)}, hosted)
 
 
 def shop_tools(diary: Diary, gates: Gates) -> ToolRegistry:
@@ -208,25 +245,35 @@ def shop_tools(diary: Diary, gates: Gates) -> ToolRegistry:
 
 def shop_parts(folder: Path, clock: Clock, gates: Gates, crash: Crash = no_crash) -> Parts:
     diary = Diary(diary_of(folder))
-    return Parts(ModelCatalog({"offline": WitnessedModel(diary, gates)}), shop_tools(diary, gates), clock, crash)
+    return Parts(shop_models(diary, gates), shop_tools(diary, gates), clock, crash)
 
 
-def configured(folder: Path, url: str, *, lease_s: float = 15.0, drain_s: float = 20.0, **channel: Any) -> Environment:
-    """The shop's configuration as files in `folder`, and the environment that names them. `channel`: what else to say
-    of the channel, whose receiver is at `url`."""
+def configured(
+    folder: Path,
+    url: str,
+    *,
+    lease_s: float = 15.0,
+    drain_s: float = 20.0,
+    asked: Asked = OWN_SCRIPT,
+    **channel: Any,
+) -> Environment:
+    """The shop's configuration as files in `folder`, and the environment that names them. `asked`: who speaks for its
+    agents. `channel`: what else to say of the channel, whose receiver is at `url`."""
     agents = folder / "agents"
     agents.mkdir()
     for name, limits in LIMITS.items():
         profile: dict[str, Any] = {
             "id": name,
-            "model": "offline/shop",
+            "model": asked.model,
+            "params": dict(asked.params),
             "instructions": "You keep a shop.",
             "limits": dict(limits),
         }
         profile["approvals_required"] = list(APPROVALS.get(name, ()))
         (agents / f"{name}.yaml").write_text(yaml.safe_dump(profile))
     settings = folder / "settings.yaml"
-    settings.write_text(yaml.safe_dump({"channels": [{"id": CHANNEL, "url": url, "secret": SECRET, **channel}]}))
+    channels = [{"id": CHANNEL, "url": url, "secret": SECRET, **channel}]
+    settings.write_text(yaml.safe_dump({"channels": channels, "providers": list(asked.providers)}))
     return Environment(
         database_url=f"sqlite:///{folder / 'insika.db'}",
         settings=settings,

@@ -9,50 +9,19 @@ import pytest
 
 from actors.receiver import Receiver
 from insika.crash_points import CrashPoint
-from tests.faults.lives import OUTLIVES_EVERYTHING_S, Death, clock_of_now, live
-from tests.faults.scenes import BOTH_WAYS, MUST_FAIL, OF_TURNS, send, story, tell
-from tests.faults.shop import ONE_AT_A_TIME, SECRET, TWO_AT_ONCE, configured, job
-from tests.faults.verdict import Evidence, delivering, judge, uncertain
+from tests.faults.lives import OUTLIVES_EVERYTHING_S, Death
+from tests.faults.scenes import BOTH_WAYS, OF_TURNS, send
+from tests.faults.shop import ONE_AT_A_TIME, SECRET, TWO_AT_ONCE, job
+from tests.faults.town import Town
 
 AROUND_THE_POST = (CrashPoint.DELIVERY_CLAIMED, CrashPoint.DELIVERY_SENT)
-
-
-class Town:
-    """A receiver, and the lives of processes over one folder, one after the other."""
-
-    def __init__(self, folder, receiver, received, agent):
-        self.folder, self.received, self.agent = folder, received, agent
-        self.environment = configured(folder, receiver.url)
-        self.clock = clock_of_now()
-        self.deaths = 0
-        self.maybe_posted = set()
-
-    async def first_life(self, death):
-        await self.life(death, lambda insika, gates: tell(insika, gates, self.agent), gates_held=True)
-
-    async def next_life(self, death=None):
-        self.clock.advance(OUTLIVES_EVERYTHING_S)
-        return await self.life(death or Death(), lambda insika, _: send(insika, story(self.agent)))
-
-    async def life(self, death, work, **how):
-        events = await live(self.folder, self.environment, work, clock=self.clock, death=death, **how)
-        if death.came.is_set():
-            self.deaths += 1
-            self.maybe_posted |= delivering(self.folder / "insika.db")
-        return events
-
-    def judge(self, jobs=None, failures=MUST_FAIL):
-        evidence = Evidence.gathered(self.folder, self.received)
-        judge(evidence, jobs or story(self.agent), gone=self.deaths, failures=failures)
-        assert uncertain(evidence) == self.maybe_posted
-        return evidence
 
 
 @pytest.fixture(params=BOTH_WAYS)
 async def town(request, tmp_path):
     received = []
     async with Receiver([SECRET], on_received=received.append) as receiver:
-        yield Town(tmp_path, receiver, received, request.param)
+        yield Town(tmp_path, receiver.url, received, request.param)
 
 
 async def test_the_story_meets_every_point_twice_and_ends_well(town):

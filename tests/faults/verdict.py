@@ -233,7 +233,7 @@ def every_request_has_its_row(evidence: Evidence, gone: int) -> None:
     # A row is written before its request, so a death in between leaves a row without one; never the other way round.
     unasked = len(evidence.model_calls) - len(evidence.requests)
     assert 0 <= unasked <= gone * _AT_ONCE
-    at_nothing = [row["state"] for row in evidence.model_calls if row["input"] == 0]
+    at_nothing = [row["state"] for row in evidence.model_calls if not any(row[part] for part in _INPUT)]
     assert at_nothing.count("estimated") == len(at_nothing) <= unasked, "a request was booked at nothing"
     by_step = defaultdict(list)
     for row in sorted(evidence.model_calls, key=lambda row: int(row["attempt"])):
@@ -246,6 +246,7 @@ def every_request_has_its_row(evidence: Evidence, gone: int) -> None:
     assert sorted(answered) == sorted(measured)
 
 
+_INPUT = ("input", "cache_read", "cache_write")
 _AT_ONCE = 8
 """Sessions that can be between a row and its request when their process dies; more than any test here has."""
 
