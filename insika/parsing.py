@@ -59,6 +59,7 @@ _SENTENCES: Mapping[str, str] = {
     "bool_parsing": "must be true or false",
     "string_type": "must be a string",
     "string_too_short": "must not be empty",
+    "string_pattern_mismatch": "must match {pattern}",
     "string_too_long": "must have at most {max_length} characters",
     "enum": "must be one of {expected}",
     "literal_error": "must be one of {expected}",

@@ -10,7 +10,15 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field, StringConstraints, model_serializer, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    StringConstraints,
+    ValidationInfo,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from insika.agents.names import Id, ModelRef
 from insika.documents import Path
@@ -56,7 +64,7 @@ class Route(Document):
 class Routes(Document):
     """`routes` by name, in the order in which they were written: the classifier's prompt is made of them in it."""
 
-    routes: Annotated[dict[RouteName, Route], Field(min_length=1, max_length=100)]
+    routes: Annotated[dict[RouteName, Route], Field(max_length=100)]
     default: str
     model: ModelRef | None = None
 
@@ -72,12 +80,20 @@ class Routes(Document):
         }
         return {"routes": routes, **{name: written[name] for name in RESERVED if name in written}}
 
-    @model_validator(mode="after")
-    def _default_is_a_route(self) -> Self:
-        if self.default not in self.routes:
-            meant = did_you_mean(self.default, self.routes)
-            raise ValueError(f"default must name one of the routes, got {shown(self.default)}{meant}")
-        return self
+    @field_validator("routes")
+    @classmethod
+    def _some(cls, routes: dict[str, Route]) -> dict[str, Route]:
+        if not routes:
+            raise ValueError(f"must hold at least one route beside {' and '.join(RESERVED)}, which are reserved")
+        return routes
+
+    @field_validator("default")
+    @classmethod
+    def _is_a_route(cls, default: str, info: ValidationInfo) -> str:
+        routes = info.data.get("routes")  # those that are wrong themselves have their own errors
+        if routes is not None and default not in routes:
+            raise ValueError(f"must name one of the routes, got {shown(default)}{did_you_mean(default, routes)}")
+        return default
 
     @model_serializer
     def _as_written(self) -> dict[str, Any]:

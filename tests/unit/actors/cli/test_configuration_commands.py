@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
 from typing import Any
 
 import pytest
@@ -30,6 +31,23 @@ def test_applying_an_agent_again_changes_nothing(shop: Any) -> None:
     assert (first["id"], first["changed"], second["changed"]) == ("shop", True, False)
     assert first["revision"] == second["revision"]
     assert shop.run("agents", "apply", "shop.yaml").output.startswith("unchanged  shop, revision ")
+
+
+def test_what_says_the_same_in_other_words_is_no_other_agent(shop: Any) -> None:
+    (first,) = shop.json("agents", "apply", "shop.yaml")
+    shop.write("shop.yaml", 'model: offline/demo\n# said anew\nid: shop\ninstructions: "Be kind.\\nBe brief.\\n"\n')
+    (second,) = shop.json("agents", "apply", "shop.yaml")
+    assert (second["changed"], second["revision"]) == (False, first["revision"])
+    shop.write("shop.yaml", SHOP + "tools_deny: [refund]\n")
+    assert shop.json("agents", "apply", "shop.yaml")[0]["changed"]
+    shop.write("shop.yaml", SHOP)
+    (back,) = shop.json("agents", "apply", "shop.yaml")
+    assert (back["changed"], back["revision"]) == (True, first["revision"])
+
+
+def test_the_schema_for_editors_is_the_one_that_is_shipped(command_line: Any) -> None:
+    printed = command_line.run("agents", "schema").output
+    assert printed == (files("insika.agents") / "profile.schema.json").read_text()
 
 
 def test_agents_are_listed_by_name_and_shown_as_they_were_written(shop: Any) -> None:
