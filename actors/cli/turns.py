@@ -161,6 +161,7 @@ def _print(turn: Turn) -> None:
             "tenant": (turn.session.tenant or None) if turn.session else None,
             "state": how_it_stands(row),
             "agent": row.agent,
+            "route": row.route,
             "channel": row.channel,
             "recipient": row.recipient,
             "attempts": str(row.attempt) if row.attempt > 1 else None,
