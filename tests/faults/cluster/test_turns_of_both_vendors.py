@@ -1,0 +1,92 @@
+"""Faults 36 and 37: a model that makes the same call for ever is stopped, and what a turn has cost is right, whoever
+spoke in it and whatever was cached. Both vendors' own wire formats, streamed, by workers. And what the limits of a turn
+ask Redis for."""
+
+from __future__ import annotations
+
+import itertools
+
+import redis
+
+from insika.providers.script import Call, Script
+from tests.faults.cluster.limited import CLAUDE, GPT, asked_by, booked, charged, claude, configure, gpt, outcomes, said
+from tests.faults.shop import next_step
+from tests.vendors.troubles import Breaks
+
+FOR_EVER = 1_535
+
+
+def circle(scene):
+    """What a model that goes in circles says next."""
+    order, step = ("nothing" if "empty" in scene.text else "one"), scene.step
+    name = "weigh" if "two" in scene.text and step % 2 else "look_up"
+    arguments = {"order": order, "gate": ""}
+    return Call(name, dict(reversed(arguments.items())) if step % 2 else arguments)
+
+
+async def test_the_same_call_for_ever_is_stopped(cluster):
+    """With its keys in another order, two calls in turn, and results that are empty."""
+    limits = {"limits": {"max_tool_calls": FOR_EVER, "max_tool_repeat": 3}}
+    configure(cluster, {"claude": {"model": CLAUDE, **limits}, "gpt": {"model": GPT, **limits}})
+    async with claude(cluster, Script(afterwards=circle)) as first, gpt(cluster, Script(afterwards=circle)) as second:
+        await cluster.run("ingress", "worker")
+        kinds = ("same", "two in turn", "empty")
+        await cluster.publish(
+            *(said(f"{agent}-{kind}", f"{agent}-{kind}", kind, agent) for agent in ("claude", "gpt") for kind in kinds)
+        )
+        await cluster.settles(6)
+        for agent, vendor in (("claude", first), ("gpt", second)):
+            assert outcomes(cluster, agent) == {"tool_repetition": 3}
+            assert not [seen for seen in vendor.requests if seen.refusals]
+            for kind in kinds:
+                asked = asked_by(cluster, f"{agent}-{kind}")
+                assert len(asked) <= 7 if kind == "two in turn" else 4
+                assert {row["state"] for row in asked} == {"measured"}
+        assert len(cluster.diary(order="one")) + len(cluster.diary(order="nothing")) <= 2 * (3 + 6 + 3)
+
+
+async def test_a_turn_s_totals_are_what_both_vendors_charged(cluster):
+    """The first fails in the middle of its third answer, the second goes on. Both read from their caches."""
+    reliability = {"retries": 0, "fallback": [CLAUDE]}
+    configure(cluster, {"both": {"model": GPT, "reliability": reliability}})
+    script = Script(afterwards=next_step)
+    async with gpt(cluster, script, cache_minimum=1) as first, claude(cluster, script, cache_minimum=1) as second:
+        first.choose = lambda seen: Breaks(2) if seen.number == 2 else None
+        await cluster.run("ingress", "worker")
+        await cluster.publish(said("ana", "ana", "A: look_up | weigh | look_up | weigh", "both"))
+        await cluster.settles(1)
+
+        rows = asked_by(cluster, "ana")
+        assert [row["model"] for row in rows] == [GPT] * 3 + [CLAUDE] * 3
+        assert [row["state"] for row in rows] == ["measured", "measured", "estimated", *["measured"] * 3]
+        whole = [seen for seen in (*first.requests, *second.requests) if seen.finished and seen.trouble is None]
+        assert [booked(row) for row in rows if row["state"] == "measured"] == [charged(seen) for seen in whole]
+        assert rows[1]["cache_read"] > 0 < rows[4]["cache_read"]
+        assert rows[3]["cache_write"] > 0
+        (ended,) = await cluster.events("turn_completed")
+        names = ("input", "output", "cache_read", "cache_write")
+        assert ended.data["usage"] == {name: sum(row[name] for row in rows) for name in names}
+        assert (ended.data["model"], ended.data["model_source"]) == (CLAUDE, "fallback")
+
+
+async def test_the_edge_limits_of_a_turn_are_one_round_trip(cluster):
+    limits = {"chat_rate_limit": 10, "agent_token_ceiling": 100_000}
+    reliability = {"circuit_breaker": {}}
+    configure(cluster, {"limited": {"limits": limits, "reliability": reliability, "budget": {"daily": 100_000}}})
+    async with claude(cluster, Script(afterwards=next_step)) as vendor:
+        await cluster.run("ingress", "worker")
+        await cluster.publish(said("ana", "before", "A", "limited"))
+        await cluster.settles(1)  # Redis knows the scripts now
+        with redis.Redis.from_url(cluster.services.redis) as client:
+            here = client.connection_pool.connection_kwargs["db"]
+            with client.monitor() as monitor:
+                await cluster.publish(said("ana", "ana", "A: look_up | look_up", "limited"))
+                await cluster.settles(2)
+                client.echo("over")
+                heard = list(itertools.takewhile(lambda each: each["command"] != "ECHO over", monitor.listen()))
+        ours = [each["command"] for each in heard if (each["db"], each["client_type"]) == (here, "tcp")]
+        asked = [command for command in ours if command.startswith("EVAL") and " attempt " in command]
+        assert len(asked) == 1
+        assert asked[0].startswith("EVALSHA")
+        assert " ceiling " in asked[0], "both are asked in one"
+        assert len(vendor.requests) == 1 + 3
