@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from actors.lease import Lease
+from actors.moderation import Moderation, Occasion
 from actors.refusing import EndsTurn, Refusing
 from actors.turn_events import ScopedEvents, events_of
 from actors.world import World
@@ -44,6 +45,11 @@ class Mailroom:
         self._lease = lease
         self._world = world
         self._refusing = Refusing(lease, world)
+        self._moderation = Moderation(lease, world)
+
+    async def look(self) -> None:
+        """Something urgent may lie in the mailbox, and a moderator that is being asked need not go on."""
+        await self._moderation.look()
 
     async def settle(self, loaded: Loaded, settlement: Settlement) -> None:
         """Honour a control message that is not aimed at the running turn."""
@@ -65,9 +71,20 @@ class Mailroom:
         await self._refuse(loaded, begin, refused)
         return False
 
+    async def moderate(self, loaded: Loaded, begin: Begin) -> bool:
+        """The same by the agent's moderator, a model: only once the turn may ask one."""
+        said_to = begin.mail[0].turn_id if begin.steers_released else begin.turn_id
+        occasion = Occasion(loaded, seen(loaded), said_to or begin.turn_id)
+        refused = await self._moderation.refusals(occasion, begin.mail)
+        if refused:
+            await self._refuse(loaded, begin, refused)
+        return not refused
+
     async def screen_steers(self, loaded: Loaded, seen: Seen, turn_id: str, steers: Sequence[Mail]) -> bool:
         """The same for messages that are about to join the running turn."""
         refused = await self._world.guard.refusals(steers)
+        if not refused:
+            refused = await self._moderation.refusals(Occasion(loaded, seen, turn_id), steers)
         if not refused:
             return True
         await self._refusing.some(loaded, seen, steers[0], turn_id, refused)
@@ -78,13 +95,22 @@ class Mailroom:
         it all the same. Nothing: the turn goes on as if nobody had interrupted it; it takes steers again, if it has
         room for them."""
         interrupts = [row for row in cuts if row.verdict is not Verdict.CONTROL]
-        refused = await self._world.guard.refusals(interrupts) if interrupts else {}
+        refused = await self._refused_interrupts(loaded, interrupts)
         all_of_it = len(refused) == len(cuts)
         given_back = steers.key if all_of_it and steers.left > 0 else None
         for row in (row for row in interrupts if row.position in refused):
             ends = EndsTurn(row.turn_id or "", loaded.session.merge_turn == row.turn_id, given_back)
             await self._refusing.all(loaded, seen(loaded), row, ends, {row.position: refused[row.position]})
         return [row for row in cuts if row.position not in refused]
+
+    async def _refused_interrupts(self, loaded: Loaded, interrupts: Sequence[Mail]) -> Mapping[int, Refusal]:
+        if not interrupts:
+            return {}
+        refused = dict(await self._world.guard.refusals(interrupts))
+        for row in interrupts:
+            if row.position not in refused and row.turn_id is not None:
+                refused |= await self._moderation.refusals(Occasion(loaded, seen(loaded), row.turn_id), [row])
+        return refused
 
     async def _refuse(self, loaded: Loaded, begin: Begin, refused: Mapping[int, Refusal]) -> None:
         first = begin.mail[0]

@@ -137,6 +137,10 @@ class Stage:
         identity = replace(other.identity, route=staged.identity.route)
         return replace(other, identity=identity, depth=to.depth, routes=staged.routes)
 
+    def speaker(self) -> ModelProvider:
+        """Speaks for every model that there is."""
+        return self._models.speaker(self._hosted())
+
     def question(self, step: Classify, texts: Sequence[str]) -> ModelRequest:
         """The request to a classifier. What bounds it is what the settings say of its model."""
         params = self._configuration.settings().model_params.get(step.model)
@@ -187,7 +191,7 @@ class Stage:
             why = "; ".join(why for _, why in error.problems)
             where = f"agent {profile.id!r} cannot be run here on {profile.model}"
             raise ProviderFatal(f"{where}: {why}", field="model") from error
-        return self._models.speaker(self._hosted())
+        return self.speaker()
 
     def _hosted(self) -> Sequence[HostedModels]:
         return self._configuration.settings().providers

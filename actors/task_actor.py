@@ -83,6 +83,7 @@ class TaskActor:
 
     async def look(self) -> None:
         """Something urgent may lie in the mailbox."""
+        await self._mailroom.look()
         await self._runner.look()
 
     async def _own(self) -> None:

@@ -30,6 +30,7 @@ from insika.storage.operations import (
     RedirectTurn,
     RouteTurn,
 )
+from insika.storage.port import NOTHING_OF_THE_LOG
 from insika.storage.rows import Committed, Loaded, Mail, TurnState, Verdict
 from insika.turn.log import Answer, Failure, Superseded
 from insika.turn.queue_policy import cuts_of, next_settlement
@@ -38,10 +39,6 @@ T = TypeVar("T")
 
 AddressAnswer = Callable[[Answer], tuple[NewDelivery, ...]]
 """What an answer becomes in the outbox: nothing, one delivery, or one for each piece."""
-
-NOTHING_OF_THE_LOG = 2**62
-"""A sequence number behind every message."""
-
 
 class HandOver(Exception):
     """The process is leaving: let the session go at this boundary, for another worker to go on."""

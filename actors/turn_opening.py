@@ -1,5 +1,5 @@
-"""Begins a turn of the session that its owner holds: by the profile as it is now, if limits and budget let it, in one
-fenced write; or ends it at once, in one fenced write too, with an answer that no model was asked for, or with an error.
+"""Begins a turn of the session that its owner holds: by the profile as it is now, if limits, budget and moderator let
+it, in one fenced write; or ends it at once, in one fenced write too, with an error, or an answer that no model gave.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from actors.admission import Admitted, Applicant, Limited, Refused, Warnings
 from actors.lease import Lease
-from actors.mailroom import seen
+from actors.mailroom import Mailroom, seen
 from actors.stage import NOT_STAGED, Addressee, Staged
 from actors.turn_endings import TurnEndings
 from actors.turn_events import ScopedEvents, events_of
@@ -36,13 +36,14 @@ class Opened:
 class TurnOpening:
     """Every operation raises Superseded when it may not write: load again."""
 
-    def __init__(self, lease: Lease, world: World, endings: TurnEndings) -> None:
+    def __init__(self, lease: Lease, world: World, mailroom: Mailroom, endings: TurnEndings) -> None:
         self._lease = lease
         self._world = world
+        self._mailroom = mailroom
         self._endings = endings
 
     async def open(self, loaded: Loaded, begin: Begin) -> Opened | None:
-        """None: the turn has ended already."""
+        """None: the turn has ended already, or has lost messages; load again."""
         first = begin.mail[0]
         await self._world.stage.know(first.agent, first.channel)
         try:
@@ -56,7 +57,7 @@ class TurnOpening:
                 await self._limit(loaded, begin, staged, limited)
             case Refused() as refused:
                 await self._endings.fail_queued(loaded, seen(loaded), begin, refused.error, refused.warnings)
-            case Admitted(warnings, past_budget):
+            case Admitted(warnings, past_budget) if await self._mailroom.moderate(loaded, begin):
                 staged = staged.past_budget() if past_budget else staged
                 return await self._start(loaded, begin, staged, applicant, warnings)
         return None

@@ -13,7 +13,7 @@ from actors.mailroom import Mailroom, SteerRoom, steer_room
 from actors.stage import NOT_STAGED, Addressee
 from actors.turn_endings import TurnEndings
 from actors.turn_events import ScopedEvents, events_of
-from actors.turn_log import NOTHING_OF_THE_LOG, Held, OwnedTurnLog
+from actors.turn_log import Held, OwnedTurnLog
 from actors.turn_opening import TurnOpening
 from actors.turn_routing import TurnRouting
 from actors.turn_start import CLASSIFY, applicant_again, first_call
@@ -22,7 +22,7 @@ from actors.world import World
 from insika.crash_points import CrashPoint
 from insika.events import EventType
 from insika.messages import NO_USAGE, Usage
-from insika.storage.port import StoreUnavailable
+from insika.storage.port import NOTHING_OF_THE_LOG, StoreUnavailable
 from insika.storage.rows import Loaded, TurnRow
 from insika.tools.toolbox import TurnToolbox
 from insika.turn.log import Superseded, Suspended
@@ -44,7 +44,7 @@ class TurnRunner:
         self._store = world.store
         self._mailroom = mailroom
         self._endings = endings
-        self._opening = TurnOpening(lease, world, endings)
+        self._opening = TurnOpening(lease, world, mailroom, endings)
         self._leaving = leaving
         self._routing = TurnRouting(world)
         self._toolbox: TurnToolbox | None = None

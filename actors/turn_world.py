@@ -6,6 +6,7 @@ from actors.admission import KeptLimits
 from actors.configuration import Configuration
 from actors.environment import Environment
 from actors.guarding import outgoing_by, profile_guard
+from actors.moderators import KnownModerators
 from actors.own_policies import PolicedAdmissions
 from actors.parts import Parts
 from actors.reliable_turns import ReliableTurns
@@ -47,4 +48,5 @@ def turn_world(  # noqa: PLR0917 - what a process has opened, once
         admissions=PolicedAdmissions(limits, parts.policies, ToolThreads(environment.slots)),
         tokens=WindowTokenCounts(configuration, coordination.windows, store),
         outgoing=outgoing_by(guards),
+        moderators=KnownModerators(configuration, stage, guards),
     )

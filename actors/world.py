@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from actors.admission import Admissions, EveryoneAdmitted
 from actors.environment import DEPTH_CAP
 from actors.guarding import OutgoingBy, everything_leaves
+from actors.moderators import Moderators, NoModerators
 from actors.reliable_turns import OneAttemptEach, TurnPolicies
 from actors.stage import Stage
 from actors.token_counts import NoTokenCounts, TokenCounts
@@ -24,7 +25,8 @@ from insika.turn.ports import Sleep
 class World:
     """`turn_timing`: measure each turn step by step, and tell. `sleep` is how a turn waits between two attempts,
     `policies` say how many there may be, and at which models; `admissions`, whether a turn may begin;
-    `tokens` count what its models cost; `outgoing` looks through what they say. `depth_cap`: how often a turn may be handed from agent to agent."""
+    `tokens` count what its models cost; `outgoing` looks through what they say; `moderators` are asked beside `guard`.
+    `depth_cap`: how often a turn may be handed from agent to agent."""
 
     store: TurnStore
     stage: Stage
@@ -40,3 +42,4 @@ class World:
     tokens: TokenCounts = field(default_factory=NoTokenCounts)
     depth_cap: int = DEPTH_CAP
     outgoing: OutgoingBy = everything_leaves
+    moderators: Moderators = field(default_factory=NoModerators)

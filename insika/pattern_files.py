@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from insika.agents.guardrails import ABUSE, DEFAULT, INJECTION
+from insika.agents.guardrails import ABUSE, DEFAULT, INJECTION, MODERATED
 from insika.choices import Language, Strictness
 from insika.parsing import Document, parse_document
 from insika.policy.guardrails.library import GuardLibrary
@@ -37,7 +37,7 @@ class _PatternEntry(Document):
 
 class _LanguageFile(Document):
     language: str
-    replies: dict[Literal["default", "injection", "abuse"], str] = Field(default_factory=dict)
+    replies: dict[Literal["default", "injection", "abuse", "moderated"], str] = Field(default_factory=dict)
     fragments: dict[str, str] = Field(default_factory=dict)
     pattern: tuple[_PatternEntry, ...]
 
@@ -71,7 +71,7 @@ def _language_file(language: str) -> _LanguageFile:
     file = parse_document(_LanguageFile, _toml(f"{language}.toml"), f"{language}.toml", more_problems=lambda _: ())
     if file.language != language:
         raise ValueError(f"{language}.toml says that its language is {file.language}")
-    if language != ANY_LANGUAGE and set(file.replies) != {DEFAULT, INJECTION, ABUSE}:
+    if language != ANY_LANGUAGE and set(file.replies) != {DEFAULT, INJECTION, ABUSE, MODERATED}:
         raise ValueError(f"{language}.toml lacks a reply")
     return file
 

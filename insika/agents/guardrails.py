@@ -21,6 +21,8 @@ from insika.regex import LinearRegex
 DEFAULT = "default"
 """Among the responses: the one of every category that has none."""
 INJECTION, ABUSE = "injection", "abuse"
+MODERATED = "moderated"
+"""What a moderator refuses, for whatever reason."""
 
 Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
 """A name that a profile gives: small letters, digits, hyphens and underscores, a letter first."""
@@ -103,7 +105,7 @@ class Guardrails(Document):
     @field_validator("responses")
     @classmethod
     def _answers_a_category(cls, responses: Mapping[str, str], info: ValidationInfo) -> Mapping[str, str]:
-        known = [DEFAULT, INJECTION, ABUSE, *(own.category for own in info.data.get("add", ()))]
+        known = [DEFAULT, INJECTION, ABUSE, MODERATED, *(own.category for own in info.data.get("add", ()))]
         for category in responses:
             if category not in known:
                 raise ValueError(

@@ -19,7 +19,6 @@ from insika.agents.names import Id, ModelRef
 from insika.agents.policies import PolicyName
 from insika.agents.reliability import Reliability
 from insika.agents.routes import Routes, as_written
-from insika.agents.unsupported import IN_PROFILES, refusals
 from insika.choices import Thinking, read_thinking
 from insika.documents import Path, canonical_digest
 from insika.parsing import Document, parse_document
@@ -114,7 +113,7 @@ def load_profile(data: object, where: str) -> Profile:
         Profile,
         switched(data) if isinstance(data, Mapping) else data,
         where,
-        more_problems=lambda document: refusals(document, IN_PROFILES),
+        more_problems=lambda _: (),
         written_as=_written_as,
     )
 

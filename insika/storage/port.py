@@ -67,6 +67,9 @@ from insika.storage.rows import (
     Withdrawal,
 )
 
+NOTHING_OF_THE_LOG = 2**62
+"""A sequence number behind every message: for whoever loads and needs none."""
+
 
 class StoreUnavailable(InsikaError):
     """The store could not be reached, or did not say whether it wrote. Whoever asked must ask again."""

@@ -44,7 +44,7 @@ def test_a_category_of_the_profile_s_own_has_our_default() -> None:
 def test_our_replies_name_no_machine_and_would_not_be_refused_themselves() -> None:
     guards = Guards(LIBRARY)
     for replies in LIBRARY.replies.values():
-        assert set(replies) == {"default", "injection", "abuse"}
+        assert set(replies) == {"default", "injection", "abuse", "moderated"}
         for reply in replies.values():
             assert guards.verdict(reply, Guardrails()) == ALLOW
             assert "AI" not in reply.split()
