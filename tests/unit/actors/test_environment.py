@@ -48,6 +48,7 @@ def test_an_empty_environment_has_the_defaults_of_the_contract() -> None:
         200,
         False,
     )
+    assert environment.subagent_depth_cap == 5
 
 
 def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,6 +64,7 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         "LEASE_S": "7.5",
         "DRAIN_S": "0",
         "SLOTS": "3",
+        "SUBAGENT_DEPTH_CAP": "0",
         "TURN_TIMING": "yes",
     }.items():
         monkeypatch.setenv(f"INSIKA_{name}", value)
@@ -70,6 +72,7 @@ def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert environment.database_file == Path("/var/lib/insika/it is.db")
     assert (environment.settings, environment.agents_dir) == (Path("conf/settings.yaml"), Path("conf/agents"))
     assert environment.tools == ("shop.tools", "shop.more")
+    assert environment.subagent_depth_cap == 0
     assert environment.webhook_secret is not None
     assert environment.webhook_secret.get_secret_value() == SECRET
     assert (environment.egress_allow_http, environment.egress_allow_private) == (True, True)

@@ -138,6 +138,32 @@ def test_tools_that_are_not_here_are_warned_of(shop: Any) -> None:
             assert f"  warning: {path}: {why}\n" in told.stderr
 
 
+def test_agents_that_are_not_there_to_be_handed_a_turn_are_warned_of(shop: Any) -> None:
+    routes = "routes:\n  a: {description: x, delegate: hel}\n  b: {description: y, delegate: shop}\n  default: a\n"
+    shop.write("shop.yaml", SHOP + routes)
+    shop.write("help.yaml", SHOP.replace("id: shop", "id: help"))
+
+    def warned(*files: str) -> list[str]:
+        checked = shop.json("agents", "validate", "shop.yaml", *files)
+        return [f"{warning['path']}: {warning['message']}" for warning in checked[0]["warnings"]]
+
+    missing = "routes.a.delegate: there is no agent 'hel' here, and where there is none, a turn of this route fails"
+    itself = "routes.b.delegate: hands the turn to the agent that has it, which only uses up how often it may be"
+    assert warned() == [missing, itself]
+    assert warned("help.yaml") == [f"{missing}; did you mean help?", itself]
+    shop.write("hel.yaml", SHOP.replace("id: shop", "id: hel"))
+    assert warned("hel.yaml") == [itself]
+    shop.run("agents", "apply", "hel.yaml")
+    assert warned() == [itself]
+
+
+def test_a_classifier_that_is_not_here_is_warned_of(shop: Any) -> None:
+    shop.write("shop.yaml", SHOP + "routes: {a: x, default: a, model: nowhere/small}\n")
+    (checked,) = shop.json("agents", "validate", "shop.yaml")
+    assert [warning["path"] for warning in checked["warnings"]] == ["routes.model"]
+    assert "nowhere" in checked["warnings"][0]["message"]
+
+
 def test_the_tools_that_are_named_are_those_a_profile_is_checked_against(shop: Any, monkeypatch: Any) -> None:
     shop.write(
         "pets.py", "from insika.tools.python_tools import tool\n\n@tool\ndef bark() -> str:\n    return 'woof'\n"

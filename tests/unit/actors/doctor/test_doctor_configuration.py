@@ -127,6 +127,12 @@ def profile(**data: Any) -> Any:
             "guardrails.remove.1: there is no pattern or kind 'en.thread'; did you mean en.threat?",
         ),
         ({"policies": ["hours"]}, "warn", "policies.0: no policy is called 'hours' here"),
+        (
+            {"routes": {"a": {"description": "x", "delegate": "help"}, "default": "a"}},
+            "warn",
+            "routes.a.delegate: there is no agent 'help' here",
+        ),
+        ({"routes": {"a": "x", "default": "a", "model": "offline/none"}}, "warn", "routes.model: there is no script"),
         ({"approvals_required": ["refund", "refnd"]}, "warn", "approvals_required.1: no tool is called 'refnd' here"),
     ],
 )
