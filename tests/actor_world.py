@@ -19,8 +19,10 @@ from structlog.testing import capture_logs
 from actors.admission import KeptLimits
 from actors.configuration import Configuration
 from actors.control import Control
+from actors.guarding import outgoing_by
 from actors.ingress import Ingress, Kept
 from actors.lease import LeaseKeeper
+from actors.moderators import KnownModerators
 from actors.own_policies import PolicedAdmissions
 from actors.reliable_turns import ReliableTurns
 from actors.runtime import Runtime
@@ -34,6 +36,8 @@ from insika.coordination.local_circuits import LocalCircuits
 from insika.coordination.local_windows import LocalWindows
 from insika.crash_points import CrashPoint
 from insika.messages import Message
+from insika.pattern_files import read_library
+from insika.policy.guardrails.guards import Guards
 from insika.policy.own import OwnPolicies, OwnPolicy
 from insika.ports import ModelProvider
 from insika.providers.catalog import ModelCatalog
@@ -65,6 +69,7 @@ from tests.strict import check_anthropic, check_openai
 LEASE_S = 15.0
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 CHANNEL = "web"
+GUARDS = Guards(read_library())
 PATIENCE_S = 20.0
 """Only a test that hangs waits as long as that."""
 
@@ -207,8 +212,10 @@ class Place:
         settings: Mapping[str, Any] | None = None,
         timing: bool = False,
         policies: Sequence[OwnPolicy] = (),
+        models: ModelCatalog | None = None,
     ) -> Process:
-        """A new process, with these profiles applied, and these settings beside the channel."""
+        """A new process, with these profiles applied, and these settings beside the channel. `models`, which may be at
+        vendors, are its own in place of the script's or of `model`."""
         model = model or ScriptedModel(self.script)
         process = Process(
             self,
@@ -220,6 +227,7 @@ class Place:
             guard or NoInputGuard(),
             timing=timing,
             policies=policies,
+            models=models,
         )
         await process.begin(profiles or (profile(),), settings or {})
         self.processes.append(process)
@@ -249,6 +257,7 @@ class Process:
         *,
         timing: bool = False,
         policies: Sequence[OwnPolicy] = (),
+        models: ModelCatalog | None = None,
     ) -> None:
         self.place = place
         self.clock = clock
@@ -262,7 +271,7 @@ class Process:
         self.configuration = Configuration(self.store)  # type: ignore[arg-type]
         stage = Stage(
             self.configuration,
-            ModelCatalog({"offline": model}),
+            models or ModelCatalog({"offline": model}),
             ToolSet(ToolRegistry([*place.shop.tools(), *tools]), ToolRegistry(), Sender(EgressGuard()), {}),
             ToolThreads(),
         )
@@ -280,6 +289,8 @@ class Process:
             policies=ReliableTurns(self.configuration, place.circuits, self.store, clock),  # type: ignore[arg-type]
             admissions=PolicedAdmissions(limits, OwnPolicies(policies), ToolThreads()),
             tokens=WindowTokenCounts(self.configuration, place.windows, self.store),  # type: ignore[arg-type]
+            outgoing=outgoing_by(GUARDS),
+            moderators=KnownModerators(self.configuration, stage, GUARDS),
         )
         self.keeper = LeaseKeeper(self.store.renewal(), LEASE_S, clock)
         self.runtime = Runtime(world, self.keeper, slots, room)

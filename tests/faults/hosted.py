@@ -4,15 +4,18 @@ they were asked, which they alone have seen."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from insika.messages import Usage
+from insika.providers.catalog import ModelCatalog
+from insika.providers.hosted import HostedProviders
 from insika.providers.scene import Scene
 from insika.providers.script import Fail, Script
 from tests.faults.shop import KEY, KEY_VARIABLE, Asked, next_step
 from tests.faults.verdict import Evidence, Row
-from tests.vendors import AnthropicVendor, Dialect, OpenAIVendor, Seen, Vendor
+from tests.vendors import AnthropicVendor, Dialect, OpenAIVendor, Seen, Vendor, serving
 from tests.vendors.steps import Think
 from tests.vendors.troubles import Refuses
 
@@ -91,8 +94,40 @@ def _results_stand_last(last: Mapping[str, Any]) -> bool:
     return not isinstance(content, str) and all(block["type"] == "tool_result" for block in content)
 
 
-def event_with(name: str, seen: Seen, mark: str, nth: int = 0) -> int:
+def event_with(name: str, script: Script, seen: Seen, mark: str, nth: int = 0) -> int:
     """Which of the events that answer this request is the nth to hold `mark`."""
-    twin = vendor_named(name)
+    twin = vendor_named(name, script)
     events = twin.speak(seen, twin._ask(seen)).events
     return [at for at, event in enumerate(events) if mark.encode() in event][nth]
+
+
+class Trade:
+    """Several vendors with one script, and a process's catalog and settings that lead to them. Every one is named as in
+    `MODELS`; its agents ask models by the references that `reference` gives."""
+
+    def __init__(self, vendors: Mapping[str, Vendor], script: Script) -> None:
+        self.vendors = vendors
+        self.script = script
+        self.models = ModelCatalog({}, HostedProviders({KEY_VARIABLE: KEY}))
+        self.settings = {"providers": [provider_of(name, vendor) for name, vendor in vendors.items()]}
+
+    def reference(self, name: str) -> str:
+        return f"{name}/{MODELS[name]}"
+
+    def seen(self, name: str) -> Sequence[Seen]:
+        return self.vendors[name].requests
+
+    def nothing_was_refused(self) -> None:
+        for vendor in self.vendors.values():
+            nothing_was_refused(vendor)
+
+
+@asynccontextmanager
+async def trading(script: Script, *names: str) -> AsyncIterator[Trade]:
+    async with AsyncExitStack() as open_for_trade:
+        vendors = {
+            name: await open_for_trade.enter_async_context(serving(vendor_named(name, script))) for name in names
+        }
+        trade = Trade(vendors, script)
+        open_for_trade.push_async_callback(trade.models.aclose)
+        yield trade
