@@ -236,16 +236,19 @@ def every_request_has_its_row(evidence: Evidence, gone: int) -> None:
     at_nothing = [row["state"] for row in evidence.model_calls if not any(row[part] for part in _INPUT)]
     assert at_nothing.count("estimated") == len(at_nothing) <= unasked, "a request was booked at nothing"
     by_step = defaultdict(list)
-    for row in sorted(evidence.model_calls, key=lambda row: int(row["attempt"])):
+    of_steps = [row for row in evidence.model_calls if row["purpose"] in _OF_STEPS]
+    for row in sorted(of_steps, key=lambda row: int(row["attempt"])):
         by_step[row["turn_id"], row["step"]].append(row)
     for attempts in by_step.values():
         assert [row["attempt"] for row in attempts] == list(range(1, len(attempts) + 1))
         assert all(row["state"] == "estimated" for row in attempts[:-1])
     answered = [(row["turn_id"], row["step"]) for row in evidence.messages if row["role"] == "assistant"]
-    measured = [(row["turn_id"], row["step"]) for row in evidence.model_calls if row["state"] == "measured"]
+    measured = [(row["turn_id"], row["step"]) for row in of_steps if row["state"] == "measured"]
     assert sorted(answered) == sorted(measured)
 
 
+_OF_STEPS = ("answer", "synthesis")
+"""Other requests are made beside the conversation, and give no message of it."""
 _INPUT = ("input", "cache_read", "cache_write")
 _AT_ONCE = 8
 """Sessions that can be between a row and its request when their process dies; more than any test here has."""

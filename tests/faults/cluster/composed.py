@@ -31,11 +31,10 @@ from actors.processes.worker import run_worker
 from actors.stores import Stores
 from insika.clock import Clock, SystemClock
 from insika.crash_points import CrashPoint
-from insika.providers.catalog import ModelCatalog
 from tests.faults.cluster.gates import FOLDER, FileGates, gates_of
 from tests.faults.cluster.holding import holding
 from tests.faults.process import GO_ON
-from tests.faults.shop import Diary, Gates, WitnessedModel, diary_of, shop_tools
+from tests.faults.shop import Diary, Gates, diary_of, shop_models, shop_tools
 
 ROLES = {"ingress": run_ingress, "worker": run_worker, "outbox": run_outbox, "clock": run_clock}
 
@@ -77,7 +76,7 @@ async def run(role: str, options: Options) -> int:
     folder = Path(os.environ[FOLDER])
     diary, gates = Diary(diary_of(folder)), cast("Gates", gates_of(folder))
     parts = Parts(
-        ModelCatalog({"offline": WitnessedModel(diary, gates)}),
+        shop_models(diary, gates),
         shop_tools(diary, gates),
         WrongClock(options.clock_off_s),
         SelfInflicted(options),
