@@ -22,6 +22,7 @@ from insika.storage.rows import TurnState
 from insika.testing import Script
 from insika.tools.threads import ToolThreads
 from tests.actor_world import CHANNEL, Gate, Process, profile
+from tests.routed_models import front, models, orders
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -280,3 +281,14 @@ async def test_a_turn_that_could_not_be_begun_at_once_is_not_asked_about_again()
     for question in questions:
         assert isinstance(await admissions.ask(agent, question()), Admitted)
     assert [(each.turn_id, each.texts) for each in seen] == [("t", ("a",)), ("t", ("a", "b")), ("u", ("a",))]
+
+
+async def test_the_policies_of_an_agent_that_a_turn_is_handed_to_are_asked_too(place_for) -> None:
+    seen: list[Arrival] = []
+    process = await place_for(Script()).process(
+        front(), orders(policies=["look", "no"]), model=models(), policies=[NO, deciding("look", Allow(), seen)]
+    )
+    turn = await say(process, "where is my order?")
+    assert (turn.state, turn.error["type"]) == (TurnState.FAILED, "policy_denied")
+    assert [(each.agent, each.texts) for each in seen] == [("orders", ("where is my order?",))]
+    assert await process.answers() == []
