@@ -20,6 +20,7 @@ from insika.crash_points import CrashPoint
 from insika.errors import Cancelled
 from insika.events import EventType
 from insika.jobs import turn_key
+from insika.messages import Usage
 from insika.storage.operations import Seen, SettleMail
 from insika.storage.rows import Ended, Loaded, Mail, TurnState, Verdict
 from insika.turn.input_guard import Refusal
@@ -46,6 +47,11 @@ class Mailroom:
         self._world = world
         self._refusing = Refusing(lease, world)
         self._moderation = Moderation(lease, world)
+
+    @property
+    def owed(self) -> Usage:
+        """What asking a moderator may have cost that is not booked, where this owner was stopped."""
+        return self._moderation.owed
 
     async def look(self) -> None:
         """Something urgent may lie in the mailbox, and a moderator that is being asked need not go on."""

@@ -16,7 +16,7 @@ from actors.moderators import Moderator
 from actors.turn_events import ScopedEvents, events_of
 from actors.world import World
 from insika.events import EventType
-from insika.messages import Usage
+from insika.messages import NO_USAGE, Usage
 from insika.ports import ModelRequest
 from insika.storage.operations import ModelCallKey, Seen, SettledModelCall
 from insika.storage.port import NOTHING_OF_THE_LOG, StoreUnavailable
@@ -50,8 +50,14 @@ class Moderation:
         self._judged: dict[tuple[int, Moderator], bool] = {}
         self._one_at_a_time = asyncio.Lock()
         self._request: SideRequest | None = None
+        self._left = NO_USAGE
         self._urgent = 0
         self._looking = False
+
+    @property
+    def owed(self) -> Usage:
+        """What the request may have cost in the middle of which this owner was stopped."""
+        return self._left
 
     async def refusals(self, occasion: Occasion, mail: Sequence[Mail]) -> Mapping[int, Refusal]:
         """Those of the rows that must not be said, by position."""
@@ -123,6 +129,9 @@ class Moderation:
             return await request.ask(question, LIMIT_S)
         except (Superseded, LeaseRanOut):
             await self._book(occasion, key, request.owed, measured=False)
+            raise
+        except asyncio.CancelledError:
+            self._left = request.owed
             raise
         finally:
             self._request = None

@@ -78,7 +78,7 @@ class TaskActor:
             # Only a drain hands over. Anything else that ends the loop is a death, and must be counted as one. And a
             # call in a thread cannot be stopped: whoever took the session now might run beside it.
             if self._leaving() and not self._runner.in_threads:
-                await self._endings.hand_over(self._runner.owed)
+                await self._endings.hand_over(self._runner.owed + self._mailroom.owed)
             raise
 
     async def look(self) -> None:
