@@ -34,12 +34,10 @@ async def test_workers_may_die_at_every_point_of_routing(cluster):
     assert {(turn["state"], turn["agent"], turn["depth"]) for turn in evidence.turns} == {
         ("completed", ONE_AT_A_TIME, 1)
     }
-    for point in POINTS:
-        (turn,) = cluster.turns(point)
-        assert turn["routes"] == '["order"]'
-        rows = cluster.tables.of(CLASSIFIED, turn["id"], FRONT)
-        again = point in (CrashPoint.TURN_STARTED, CrashPoint.ROUTE_FOUND)
-        assert [row["state"] for row in rows] == (["estimated", "measured"] if again else ["measured"])
+    assert {turn["routes"] for turn in evidence.turns} == {'["order"]'}
+    # Two workers died before the route was written; which session each of them had is nobody's choice.
+    classified = [[row["state"] for row in cluster.tables.of(CLASSIFIED, turn["id"], FRONT)] for turn in evidence.turns]
+    assert sorted(classified) == [["estimated", "measured"]] * 2 + [["measured"]] * 2
     assert len(cluster.diary(tool="charge")) == len(jobs)
     assert {received.payload["agent"] for received in cluster.received} == {ONE_AT_A_TIME}
     assert {received.payload["route"] for received in cluster.received} == {"order"}

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from insika.messages import Role
 from insika.providers.script import Call, Say
-from insika.storage.rows import TurnState
+from insika.storage.rows import Mail, TurnState
 from insika.testing import Fail, Script
+from insika.turn.input_guard import Refusal
 from tests.actor_world import CHANNEL, Gate, Process, RefusingGuard
 from tests.routed_models import FAILING, ROUTES, front, models, orders
 
@@ -371,3 +372,48 @@ async def test_a_refused_text_is_not_classified(place_for) -> None:
     process = await place_for(Script()).process(front(), orders(), model=model, guard=RefusingGuard())
     await say(process, "a rude order")
     assert model.requests == []
+
+
+class OrdersGuard:
+    """Refuses "rude" where the agent `orders` hears it."""
+
+    async def refusals(self, mail: Sequence[Mail]) -> Mapping[int, Refusal]:
+        return {row.position: Refusal("rudeness") for row in mail if row.agent == "orders" and "rude" in row.text}
+
+
+@pytest.mark.parametrize("dies", [False, True])
+async def test_what_joins_a_turn_that_was_handed_on_passes_the_other_agents_guard(place_for, dies) -> None:
+    place, gate = place_for(Script()), Gate()
+    place.shop.gates["look", 1] = gate
+    model = models(orders=Script([Call("look", {"n": 1}), Say("It is on its way.")]))
+    process = await place.process(front(), orders(), model=model, guard=OrdersGuard())
+    first = await process.send("a rude order", queue_mode="steer")
+    await gate.reached()
+    if dies:
+        await process.die()
+        place.shop.gates.clear()
+        process = await place.process(front(), orders(), model=model, guard=OrdersGuard())
+        process.deaf = True
+    steered = [await process.send(text, queue_mode="steer") for text in ("rude again", "thank you")]
+    assert {accepted.turn_id for accepted in steered} == {first.turn_id}
+    process.deaf = False
+    gate.open()
+    await process.finish()
+    assert await process.said() == ["a rude order", "thank you"]
+    assert (await process.turn(first.turn_id)).outcome == "completed"
+
+
+async def test_a_turn_that_was_handed_on_takes_as_many_steers_as_the_other_agent_lets_it(place_for) -> None:
+    place, gate = place_for(Script()), Gate()
+    place.shop.gates["look", 1] = gate
+    model = models(orders=Script([Call("look", {"n": 1}), Say("It is on its way.")]))
+    process = await place.process(front(), orders(limits={"steer_max_messages": 1}), model=model)
+    first = await process.send("my order", queue_mode="steer")
+    await gate.reached()
+    for text in ("book one", "book two"):
+        await process.send(text, queue_mode="steer")
+    gate.open()
+    await process.finish()
+    said = [entry for entry in await process.log() if entry.position is not None and entry.turn_id == first.turn_id]
+    assert [entry.message.content for entry in said] == ["my order", "book one"]
+    assert await process.said() == ["my order", "book one", "book two"]
