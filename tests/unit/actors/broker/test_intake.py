@@ -20,7 +20,7 @@ from actors.broker.outage import Outage
 from insika.storage.port import StoreRefused
 from insika.storage.rows import RejectedJob
 from insika.testing import Say, Script
-from tests.actor_world import Process, unavailable
+from tests.actor_world import SECRET, Process, profile, unavailable
 
 ECHO = Script([lambda scene: Say(f"re {scene.text}")])
 JOB = {"session": "s", "agent": "agent", "text": "hello"}
@@ -109,6 +109,24 @@ async def test_what_cannot_be_read_is_kept_as_it_came(desk: Desk, body: bytes) -
     assert (kept.raw, kept.source, kept.requeued_at) == (body, "amqp", None)
     assert kept.error["field"] == "body"
     assert kept.error["message_id"] == "m-1"
+
+
+async def test_of_a_batch_only_what_a_public_channel_may_not_be_taken_for_is_kept(place_for: Any) -> None:
+    channel = {"id": "open", "url": "https://shop.example/hook", "secret": SECRET, "public": True}
+    process = await place_for(ECHO).process(
+        profile(), profile(id="bounded", limits={"chat_rate_limit": 5}), settings={"channels": [channel]}
+    )
+    desk = Desk(process)
+    jobs = [
+        {**JOB, "id": "1", "agent": "bounded", "channel": "open"},
+        {**JOB, "id": "2", "channel": "open"},
+        {**JOB, "id": "3", "session": "t"},
+    ]
+    dealt = await desk.intake.take_all([Delivery(json.dumps(job).encode()) for job in jobs])
+    assert dealt == {0, 1, 2}
+    (kept,) = await desk.kept()
+    assert (json.loads(kept.raw)["id"], kept.error["field"], kept.source) == ("2", "channel", "amqp")
+    assert [row.job_id for session in ("s", "t") for row in await process.mail(session)] == ["1", "3"]
 
 
 async def test_of_an_envelope_the_job_is_kept_so_that_it_can_be_handed_in_again(desk: Desk) -> None:
