@@ -136,6 +136,8 @@ def _breached(reading: WindowReading) -> Mapping[str, Any]:
 
 
 def _warnings(profile: Profile, turn: Applicant, crossed: Sequence[Crossing]) -> Warnings:
+    if not crossed:
+        return NO_WARNINGS
     about = About(profile.id, turn.now, turn.tenant, turn.turn_id, turn.session)
     webhook = profile.alerts.webhook if profile.alerts is not None else None
     events = {crossing.key(turn.tenant, profile.id): _told(crossing) for crossing in crossed}

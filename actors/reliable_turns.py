@@ -5,6 +5,8 @@ A circuit that an attempt has opened is told of once, whoever sees it first: by 
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Protocol
 
 import structlog
@@ -26,6 +28,7 @@ from insika.storage.port import AlertStore, StoreUnavailable
 from outbox.policy import RetryWaits
 
 
+@functools.cache
 def backoff_waits(backoff: Backoff) -> wait_base:
     """Half a second, doubled with each attempt up to eight, or one second each; and up to half a second on top, so that
     not all who failed together come back together."""
@@ -45,8 +48,19 @@ class OneAttemptEach:
 
 
 class ReliableTurns:
-    def __init__(self, configuration: Configuration, circuits: Circuits, alerts: AlertStore, clock: Clock) -> None:
+    """`cannot_ask` says why a model cannot be asked from this process, "" where it can: such a one is passed over, unless
+    it is the agent's own."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        circuits: Circuits,
+        alerts: AlertStore,
+        clock: Clock,
+        cannot_ask: Callable[[str], str],
+    ) -> None:
         self._configuration = configuration
+        self._cannot_ask = cannot_ask
         self._circuits = circuits
         self._alerts = alerts
         self._clock = clock
@@ -71,7 +85,10 @@ class ReliableTurns:
 
     def chain(self, profile: Profile, reliability: Reliability) -> Chain:
         platform = self._configuration.settings().fallback_models
-        return Chain.of(profile.model, reliability.fallback, platform, reliability.retries)
+        others = [
+            [model for model in models if not self._cannot_ask(model)] for models in (reliability.fallback, platform)
+        ]
+        return Chain.of(profile.model, *others, reliability.retries)
 
     def _gate(self, reliability: Reliability, tenant: str, on_tripped: OnTripped) -> CircuitGate | NoGate:
         if reliability.circuit_breaker is None:

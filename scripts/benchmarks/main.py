@@ -20,7 +20,7 @@ from private_services import PrivateServices
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import durable, intake, limits, memory, pipeline, waiting
+from benchmarks import durable, intake, layers, limits, memory, pipeline, waiting
 from benchmarks.measure import Figure
 
 PEERS_PYTHON = Path(__file__).resolve().parents[2] / ".venv-peers" / "bin" / "python"
@@ -42,7 +42,7 @@ async def postgres_figures(services: PrivateServices, root: Path) -> list[Figure
     return await durable.postgres_figures(services.postgres.create_database("bench_durable"))
 
 
-ALONE: dict[str, Suite] = {"memory": memory.figures, "sqlite": durable.sqlite_figures}
+ALONE: dict[str, Suite] = {"memory": memory.figures, "layers": layers.figures, "sqlite": durable.sqlite_figures}
 ON_SERVICES: dict[str, OnServices] = {
     "postgres": postgres_figures,
     "limits": limits.figures,

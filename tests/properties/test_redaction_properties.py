@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -74,6 +75,17 @@ def test_any_pieces_come_out_as_the_whole(text: str, cuts: list[int], output: ob
     said = [stream.feed(piece) for piece in pieces(text, cuts)]
     assert "".join(said) + stream.finish() == whole.text
     assert stream.found == whole.found
+
+
+@given(TEXTS, st.integers(0, 10_000), st.booleans(), st.sampled_from(OUTPUTS))
+def test_where_nothing_begins_no_finder_finds_or_holds(text: str, cut: int, ended: bool, output: object) -> None:
+    at = cut % (len(text) + 1)
+    for finder in output._finders:  # type: ignore[attr-defined]
+        met = finder.first(text, at, ended)
+        if met is not None and met.start < len(text):
+            begins = re.compile(finder.begins).search(text, at)
+            assert begins is not None
+            assert begins.start() <= met.start
 
 
 @given(TEXTS, st.sampled_from(OUTPUTS))

@@ -20,6 +20,8 @@ _SHORTEST, _LONGEST = 15, 34
 
 
 class AccountFinder:
+    begins = rf"{_BEGINS.pattern}|{_MAY_BEGIN.pattern}"
+
     def first(self, text: str, at: int, ended: bool) -> Hit | Hold | None:
         held = None if ended else _MAY_BEGIN.search(text, max(at, len(text) - _AFTER - 1))
         for begins in _BEGINS.finditer(text, at):

@@ -20,6 +20,8 @@ _ADDRESS_AT_MOST = 64 + 1 + 8 * 64 + 25
 
 
 class EmailFinder:
+    begins = _LOCAL
+
     def first(self, text: str, at: int, ended: bool) -> Hit | Hold | None:
         held = None if ended else _MAY_BE_ADDRESS.search(text, max(at, len(text) - _ADDRESS_AT_MOST))
         address = _ADDRESS.search(text, at) if "@" in text[at:] else None
@@ -47,6 +49,8 @@ _NATIONAL_DIGITS = range(7, 13)
 
 
 class PhoneFinder:
+    begins = rf"{_PHONE_BEGINS.pattern}|{_PHONE_MAY_BEGIN.pattern}"
+
     def __init__(self, languages: Iterable[Language]) -> None:
         self._regions = [region for language in languages for region in REGIONS[language]]
 

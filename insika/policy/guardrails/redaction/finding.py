@@ -48,6 +48,12 @@ class Hold:
 
 
 class Finder(Protocol):
+    @property
+    def begins(self) -> str:
+        """A pattern that is found wherever this finder begins to find or to hold something: cheap to look for, and
+        where it is not, the finder need not be asked. "" is everywhere."""
+        ...
+
     def first(self, text: str, at: int, ended: bool) -> Hit | Hold | None:
         """The first thing that begins at `at` or later. None: there is none, whatever may come. `ended`: nothing more
         comes, and no `Hold` is given."""

@@ -113,6 +113,8 @@ BARE_NUMBERS: Sequence[NumberKind] = (*_BARE_PEOPLE, *_COMPANIES)
 
 
 class NumberFinder:
+    begins = _BEGINS.pattern
+
     def __init__(self, kinds: Sequence[NumberKind]) -> None:
         self._kinds = kinds
 

@@ -10,6 +10,8 @@ from insika.regex import LinearRegex
 class OwnFinder:
     """Nothing can be told of a pattern before as many characters have come as its matches may have."""
 
+    begins = ""
+
     def __init__(self, own: OwnRedaction) -> None:
         self._kind = own.kind
         self._regex = LinearRegex(own.pattern)

@@ -7,12 +7,14 @@ as it comes.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from insika.policy.guardrails.redaction.finding import CONTEXT, NO_REST, Finder, Hit, Hold, Rest
 
+EVERYWHERE = re.compile("")
 _PIECE = 1_024
 """Characters looked at together. Finders look ahead to the end of what there is, after every hit anew."""
 
@@ -26,15 +28,17 @@ class Redacted:
 
 
 class StreamRedactor:
-    """Of one text. `kept` says of what was found whether it may stay."""
+    """Of one text. `kept` says of what was found whether it may stay. Where `begins` finds nothing, no finder does."""
 
     def __init__(
         self,
         finders: Sequence[Finder],
         replacements: Mapping[str, str],
         kept: Callable[[str], bool] = lambda said: False,
+        begins: re.Pattern[str] = EVERYWHERE,
     ) -> None:
         self._finders = finders
+        self._begins = begins
         self._replacements = replacements
         self._kept = kept
         self._text = ""
@@ -50,6 +54,9 @@ class StreamRedactor:
 
     def feed(self, chunk: str) -> str:
         """What may be said once `chunk` has come; the rest is held back."""
+        if len(chunk) <= _PIECE:
+            self._text += chunk
+            return self._say(ended=False)
         said = []
         for first in range(0, len(chunk), _PIECE):
             self._text += chunk[first : first + _PIECE]
@@ -76,6 +83,8 @@ class StreamRedactor:
         return "".join(said)
 
     def _first(self, ended: bool) -> Hit | Hold | None:
+        if self._begins.search(self._text, self._at) is None:
+            return None
         first: Hit | Hold | None = None
         for finder in self._finders:
             met = finder.first(self._text, self._at, ended)
@@ -94,6 +103,8 @@ class StreamRedactor:
 
     def _skip(self, ended: bool) -> bool:
         """Drop what goes with the last hit. False: more of it may come."""
+        if self._rest is NO_REST:
+            return True
         before = self._at
         self._at, over = self._rest.skip(self._text, self._at, self._skipped, ended)
         self._skipped += self._at - before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from insika.agents.guardrails import Guardrails
@@ -22,6 +23,7 @@ class OutputGuard:
 
     def __init__(self, finders: Sequence[Finder], replacements: dict[str, str], keep: Iterable[str]) -> None:
         self._finders = finders
+        self._begins = re.compile("|".join(f"(?:{finder.begins})" for finder in finders) or "(?!)")
         self._replacements = replacements
         self._keep = frozenset(_compact(value) for value in keep)
 
@@ -33,12 +35,15 @@ class OutputGuard:
         return cls(list(_finders(rules, secrets)), {**REPLACEMENTS, **own}, rules.keep)
 
     def stream(self) -> StreamRedactor:
-        return StreamRedactor(self._finders, self._replacements, lambda said: _compact(said) in self._keep)
+        return StreamRedactor(self._finders, self._replacements, self._keeps, self._begins)
 
     def redacted(self, text: str) -> Redacted:
         stream = self.stream()
         said = stream.feed(text) + stream.finish()
         return Redacted(said, stream.found)
+
+    def _keeps(self, said: str) -> bool:
+        return _compact(said) in self._keep
 
 
 def _finders(rules: Guardrails, secrets: Iterable[SecretFormat]) -> Iterable[Finder]:

@@ -47,6 +47,7 @@ class SecretFinder:
         prefixes = [prefix for one in self._formats for prefix in one.format.prefixes]
         self._begins = re.compile(_ALONE + _any_of(prefixes))
         self._begins_or_may = re.compile(_ALONE + _any_of(prefixes, cut=True))
+        self.begins = rf"(?!\Z){self._begins_or_may.pattern}"
 
     def first(self, text: str, at: int, ended: bool) -> Hit | Hold | None:
         for begins in (self._begins if ended else self._begins_or_may).finditer(text, at):
@@ -109,6 +110,8 @@ class KeyRest:
 class KeyFinder:
     """PEM and OpenPGP private keys (RFC 7468, RFC 9580)."""
 
+    begins = "-"
+
     def first(self, text: str, at: int, ended: bool) -> Hit | Hold | None:
         if "-" not in text:
             return None
@@ -125,6 +128,8 @@ _MAY_BE_LOGIN = re.compile(r"(?<=://)[^\s/@:?#]{0,64}(?::[^\s/@]{0,128})?\Z")
 
 class LoginFinder:
     """Name and password in an address (RFC 3986, section 3.2.1)."""
+
+    begins = r"(?<=://)(?!\Z)"
 
     def first(self, text: str, at: int, ended: bool) -> Hit | Hold | None:
         if "://" not in text:
