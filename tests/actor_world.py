@@ -21,7 +21,7 @@ from actors.configuration import Configuration
 from actors.control import Control
 from actors.guarding import outgoing_by
 from actors.ingress import Ingress, Kept
-from actors.lease import LeaseKeeper
+from actors.lease import RENEWALS_PER_LEASE, LeaseKeeper
 from actors.moderators import KnownModerators
 from actors.own_policies import PolicedAdmissions
 from actors.reliable_turns import ReliableTurns
@@ -286,7 +286,7 @@ class Process:
             guard,
             turn_timing=timing,
             sleep=self._sleeps,
-            policies=ReliableTurns(self.configuration, place.circuits, self.store, clock),  # type: ignore[arg-type]
+            policies=ReliableTurns(self.configuration, place.circuits, self.store, clock, stage.cannot_ask),  # type: ignore[arg-type]
             admissions=PolicedAdmissions(limits, OwnPolicies(policies), ToolThreads()),
             tokens=WindowTokenCounts(self.configuration, place.windows, self.store),  # type: ignore[arg-type]
             outgoing=outgoing_by(GUARDS),
@@ -395,8 +395,13 @@ class Process:
         self.crash(point)
 
     async def _sleeps(self, seconds: float) -> None:
-        """Between two attempts at a model."""
-        self.clock.advance(seconds)
+        """Between two attempts at a model: time passes, in which what is held is renewed as ever."""
+        while seconds > 0:
+            step = min(seconds, LEASE_S / RENEWALS_PER_LEASE)
+            self.clock.advance(step)
+            self.keeper.loop_ticked()
+            self.keeper.renew_once()
+            seconds -= step
 
     # --- what a test looks at
 
