@@ -7,7 +7,7 @@ other tools and keys, which is why one that is missing is told and never a reaso
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import structlog
 
@@ -71,13 +71,22 @@ def policy_warnings(profile: Profile, policies: OwnPolicies) -> Sequence[Problem
     return _missing("policies", profile.policies, known, sentence)
 
 
-def classifier_warnings(profile: Profile, models: ModelCatalog, given: Sequence[HostedModels]) -> Sequence[Problem]:
-    """Why the model that tells the agent's turns apart cannot be asked; a turn then goes on without a route."""
-    if profile.routes is None or profile.routes.model is None:
-        return ()
-    model = profile.routes.model
-    why = _model_problem(model, models, given) or models.lack(model, given)
-    return [("routes.model", f"{why}; without it turns go unrouted")] if why else ()
+def further_model_warnings(profile: Profile, models: ModelCatalog, given: Sequence[HostedModels]) -> Sequence[Problem]:
+    """Why a model that the profile names beside the agent's own cannot be asked from here, and what that comes to."""
+    found: list[Problem] = []
+    for path, model, otherwise in _further_models(profile):
+        if why := _model_problem(model, models, given) or models.lack(model, given):
+            found.append((path, f"{why}; {otherwise}"))
+    return found
+
+
+def _further_models(profile: Profile) -> Iterator[tuple[str, str, str]]:
+    if profile.routes is not None and profile.routes.model is not None:
+        yield "routes.model", profile.routes.model, "without it turns go unrouted"
+    for at, model in enumerate(profile.reliability.fallback if profile.reliability is not None else ()):
+        yield f"reliability.fallback.{at}", model, "it is passed over"
+    if profile.guards.moderator is not None:
+        yield "guardrails.moderator", profile.guards.moderator, "without it nothing is moderated but by the patterns"
 
 
 def delegate_warnings(profile: Profile, known: Collection[str]) -> Sequence[Problem]:
@@ -115,7 +124,7 @@ def log_what_is_missing(configuration: Configuration, parts: Parts, tools: ToolS
         missing = [*model_problems(profile, models, given), *tool_warnings(profile, here), *guard_warnings(profile)]
         missing += delegate_warnings(profile, known)
         if runs_turns:
-            missing += [*key_warnings(profile, models, given), *classifier_warnings(profile, models, given)]
+            missing += [*key_warnings(profile, models, given), *further_model_warnings(profile, models, given)]
             missing += policy_warnings(profile, parts.policies)
         for path, why in missing:
             log.warning("profile names what is not here", agent=profile.id, field=path, reason=why)

@@ -6,7 +6,7 @@ A circuit that an attempt has opened is told of once, whoever sees it first: by 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import structlog
@@ -48,8 +48,8 @@ class OneAttemptEach:
 
 
 class ReliableTurns:
-    """`cannot_ask` says why a model cannot be asked from this process, "" where it can: such a one is passed over, unless
-    it is the agent's own."""
+    """`cannot_ask` says why a model cannot be asked from this process, "" where it can: such a one is passed over,
+    unless it is the agent's own."""
 
     def __init__(
         self,
@@ -84,11 +84,15 @@ class ReliableTurns:
         )
 
     def chain(self, profile: Profile, reliability: Reliability) -> Chain:
-        platform = self._configuration.settings().fallback_models
-        others = [
-            [model for model in models if not self._cannot_ask(model)] for models in (reliability.fallback, platform)
-        ]
-        return Chain.of(profile.model, *others, reliability.retries)
+        return Chain.of(
+            profile.model,
+            self._askable(reliability.fallback),
+            self._askable(self._configuration.settings().fallback_models),
+            reliability.retries,
+        )
+
+    def _askable(self, models: Sequence[str]) -> Sequence[str]:
+        return [model for model in models if not self._cannot_ask(model)]
 
     def _gate(self, reliability: Reliability, tenant: str, on_tripped: OnTripped) -> CircuitGate | NoGate:
         if reliability.circuit_breaker is None:

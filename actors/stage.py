@@ -101,6 +101,10 @@ class Stage:
         if not known or agent is None or self._models.problem(agent.profile.model, self._hosted()):
             await self._configuration.refresh()
 
+    def cannot_ask(self, model: str) -> str:
+        """Why this model, a whole reference, cannot be asked from here as things stand now; "" when it can."""
+        return self._models.problem(model, self._hosted()) or self._models.lack(model, self._hosted())
+
     def begin(self, session: SessionRow, turn_id: str, agent_id: str) -> Staged:
         """A new turn, by the profile as it is now. Raises UnknownAgent, or ProviderFatal for a model that this process
         does not know or has no key for."""

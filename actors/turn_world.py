@@ -44,7 +44,7 @@ def turn_world(  # noqa: PLR0917 - what a process has opened, once
         profile_guard(configuration, stage, guards),
         turn_timing=environment.turn_timing,
         depth_cap=environment.subagent_depth_cap,
-        policies=ReliableTurns(configuration, coordination.circuits, store, parts.clock),
+        policies=ReliableTurns(configuration, coordination.circuits, store, parts.clock, stage.cannot_ask),
         admissions=PolicedAdmissions(limits, parts.policies, ToolThreads(environment.slots)),
         tokens=WindowTokenCounts(configuration, coordination.windows, store),
         outgoing=outgoing_by(guards),

@@ -21,7 +21,7 @@ from actors.cli.validation import Validated, print_validated, refuse_faulty, tel
 from actors.cli.yaml_view import print_yaml
 from actors.configuration import Configuration
 from actors.environment import Environment
-from actors.references import classifier_warnings, guard_warnings, key_warnings, model_problems, policy_warnings
+from actors.references import further_model_warnings, guard_warnings, key_warnings, model_problems, policy_warnings
 from insika.agents.profile import Profile
 from insika.agents.profile_schema import schema_text
 from insika.config_files import load_profile_file
@@ -148,7 +148,7 @@ def _validated(files: Sequence[Path], environment: Environment) -> Sequence[Vali
         problems=lambda profile: model_problems(profile, models, known.of(profile)),
         warnings=lambda profile: [
             *key_warnings(profile, models, known.of(profile)),
-            *classifier_warnings(profile, models, known.of(profile)),
+            *further_model_warnings(profile, models, known.of(profile)),
             *tools.warnings(profile),
             *policy_warnings(profile, parts.policies),
             *guard_warnings(profile),

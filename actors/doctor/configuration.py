@@ -9,8 +9,8 @@ from actors.configuration import edge_rules
 from actors.doctor.finding import Finding, fail, ok, warn
 from actors.parts import Parts
 from actors.references import (
-    classifier_warnings,
     delegate_warnings,
+    further_model_warnings,
     guard_warnings,
     model_problems,
     policy_warnings,
@@ -88,7 +88,7 @@ def _lacking(
         what = f"Agent {profile.id} cannot run with what is here: {path}: {why}."
         yield fail(AGENTS, what, provide if hosted else do)
     named = (
-        *classifier_warnings(profile, parts.models, given),
+        *further_model_warnings(profile, parts.models, given),
         *delegate_warnings(profile, known),
         *tool_warnings(profile, parts.tools),
         *policy_warnings(profile, parts.policies),

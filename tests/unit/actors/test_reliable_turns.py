@@ -75,6 +75,17 @@ async def test_the_platforms_models_come_behind_the_agents_own(place_for) -> Non
     assert await process.answers() == ["Done."]
 
 
+async def test_a_model_that_cannot_be_asked_from_here_is_passed_over(place_for) -> None:
+    models = Models({"first": ProviderError("busy"), "third": "Done."})
+    process = await place_for(Script()).process(
+        reliable(retries=0, fallback=["nowhere/second"]), model=models, settings={"fallback_models": ["offline/third"]}
+    )
+    await process.send("hello")
+    await process.idle()
+    assert await process.answers() == ["Done."]
+    assert models.asked == {"first": 1, "third": 1}
+
+
 async def test_without_the_policy_there_is_one_attempt_and_no_other_model(place_for) -> None:
     models = Models({"first": ProviderError("busy"), "third": "Done."})
     process = await place_for(Script()).process(

@@ -133,6 +133,8 @@ def profile(**data: Any) -> Any:
             "routes.a.delegate: there is no agent 'help' here",
         ),
         ({"routes": {"a": "x", "default": "a", "model": "offline/none"}}, "warn", "routes.model: there is no script"),
+        ({"reliability": {"fallback": ["nowhere/x"]}}, "warn", "reliability.fallback.0: there is no provider"),
+        ({"guardrails": {"moderator": "nowhere/x"}}, "warn", "guardrails.moderator: there is no provider"),
         ({"approvals_required": ["refund", "refnd"]}, "warn", "approvals_required.1: no tool is called 'refnd' here"),
     ],
 )
