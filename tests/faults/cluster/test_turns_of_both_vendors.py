@@ -10,10 +10,13 @@ import redis
 
 from insika.providers.script import Call, Script
 from tests.faults.cluster.limited import CLAUDE, GPT, asked_by, booked, charged, claude, configure, gpt, outcomes, said
+from tests.faults.cluster.member import until
 from tests.faults.shop import next_step
 from tests.vendors.troubles import Breaks
 
 FOR_EVER = 1_535
+KINDS = {"same": 4, "two in turn": 7, "empty": 4}
+"""Ways to go in circles, and how often the model is asked until it is stopped."""
 
 
 def circle(scene):
@@ -24,49 +27,55 @@ def circle(scene):
     return Call(name, dict(reversed(arguments.items())) if step % 2 else arguments)
 
 
-async def test_the_same_call_for_ever_is_stopped(cluster):
-    """With its keys in another order, two calls in turn, and results that are empty."""
+def next_of_all(scene):
+    return circle(scene) if scene.text in KINDS else next_step(scene)
+
+
+async def test_a_circle_is_stopped_and_totals_are_what_both_vendors_charged(cluster):
     limits = {"limits": {"max_tool_calls": FOR_EVER, "max_tool_repeat": 3}}
-    configure(cluster, {"claude": {"model": CLAUDE, **limits}, "gpt": {"model": GPT, **limits}})
-    async with claude(cluster, Script(afterwards=circle)) as first, gpt(cluster, Script(afterwards=circle)) as second:
-        await cluster.run("ingress", "worker")
-        kinds = ("same", "two in turn", "empty")
-        await cluster.publish(
-            *(said(f"{agent}-{kind}", f"{agent}-{kind}", kind, agent) for agent in ("claude", "gpt") for kind in kinds)
-        )
-        await cluster.settles(6)
-        for agent, vendor in (("claude", first), ("gpt", second)):
-            assert outcomes(cluster, agent) == {"tool_repetition": 3}
-            assert not [seen for seen in vendor.requests if seen.refusals]
-            for kind in kinds:
-                asked = asked_by(cluster, f"{agent}-{kind}")
-                assert len(asked) <= 7 if kind == "two in turn" else 4
-                assert {row["state"] for row in asked} == {"measured"}
-        assert len(cluster.diary(order="one")) + len(cluster.diary(order="nothing")) <= 2 * (3 + 6 + 3)
-
-
-async def test_a_turn_s_totals_are_what_both_vendors_charged(cluster):
-    """The first fails in the middle of its third answer, the second goes on. Both read from their caches."""
-    reliability = {"retries": 0, "fallback": [CLAUDE]}
-    configure(cluster, {"both": {"model": GPT, "reliability": reliability}})
-    script = Script(afterwards=next_step)
+    both = {"model": GPT, "reliability": {"retries": 0, "fallback": [CLAUDE]}}
+    configure(cluster, {"claude": {"model": CLAUDE, **limits}, "gpt": {"model": GPT, **limits}, "both": both})
+    script = Script(afterwards=next_of_all)
     async with gpt(cluster, script, cache_minimum=1) as first, claude(cluster, script, cache_minimum=1) as second:
-        first.choose = lambda seen: Breaks(2) if seen.number == 2 else None
         await cluster.run("ingress", "worker")
-        await cluster.publish(said("ana", "ana", "A: look_up | weigh | look_up | weigh", "both"))
-        await cluster.settles(1)
+        await the_same_call_for_ever_is_stopped(cluster, {"gpt": first, "claude": second})
+        await a_turn_of_both_is_booked_as_it_was_charged(cluster, first, second)
 
-        rows = asked_by(cluster, "ana")
-        assert [row["model"] for row in rows] == [GPT] * 3 + [CLAUDE] * 3
-        assert [row["state"] for row in rows] == ["measured", "measured", "estimated", *["measured"] * 3]
-        whole = [seen for seen in (*first.requests, *second.requests) if seen.finished and seen.trouble is None]
-        assert [booked(row) for row in rows if row["state"] == "measured"] == [charged(seen) for seen in whole]
-        assert rows[1]["cache_read"] > 0 < rows[4]["cache_read"]
-        assert rows[3]["cache_write"] > 0
-        (ended,) = await cluster.events("turn_completed")
-        names = ("input", "output", "cache_read", "cache_write")
-        assert ended.data["usage"] == {name: sum(row[name] for row in rows) for name in names}
-        assert (ended.data["model"], ended.data["model_source"]) == (CLAUDE, "fallback")
+
+async def the_same_call_for_ever_is_stopped(cluster, vendors):
+    """With its keys in another order, two calls in turn, and results that are empty."""
+    jobs = [said(f"{agent}-{kind}", f"{agent}-{kind}", kind, agent) for agent in vendors for kind in KINDS]
+    await cluster.publish(*jobs)
+    await cluster.settles(len(jobs))
+    for agent, vendor in vendors.items():
+        assert outcomes(cluster, agent) == {"tool_repetition": len(KINDS)}
+        assert not [seen for seen in vendor.requests if seen.refusals]
+        for kind, most in KINDS.items():
+            asked = asked_by(cluster, f"{agent}-{kind}")
+            assert len(asked) == most
+            assert {row["state"] for row in asked} == {"measured"}
+    assert len(cluster.diary()) == len(vendors) * sum(most - 1 for most in KINDS.values())
+
+
+async def a_turn_of_both_is_booked_as_it_was_charged(cluster, first, second):
+    """The first fails in the middle of its third answer, the second goes on. Both read from their caches."""
+    before = len(first.requests), len(second.requests)
+    first.choose = lambda seen: Breaks(2) if seen.number == before[0] + 2 else None
+    await cluster.publish(said("ana", "ana", "A: look_up | weigh | look_up | weigh", "both"))
+    await until(lambda: cluster.turns("ana") and cluster.turns("ana")[0]["state"] == "completed", "its end")
+
+    rows = asked_by(cluster, "ana")
+    assert [row["model"] for row in rows] == [GPT] * 3 + [CLAUDE] * 3
+    assert [row["state"] for row in rows] == ["measured", "measured", "estimated", *["measured"] * 3]
+    asked = [*first.requests[before[0] :], *second.requests[before[1] :]]
+    whole = [charged(seen) for seen in asked if seen.finished and seen.trouble is None]
+    assert [booked(row) for row in rows if row["state"] == "measured"] == whole
+    assert rows[1]["cache_read"] > 0 < rows[4]["cache_read"]
+    assert sum(row["cache_write"] for row in rows[3:]) > 0
+    (ended,) = [event for event in await cluster.events("turn_completed") if event.session == "ana"]
+    names = ("input", "output", "cache_read", "cache_write")
+    assert ended.data["usage"] == {name: sum(row[name] for row in rows) for name in names}
+    assert (ended.data["model"], ended.data["model_source"]) == (CLAUDE, "fallback")
 
 
 async def test_the_edge_limits_of_a_turn_are_one_round_trip(cluster):
