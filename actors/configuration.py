@@ -55,6 +55,12 @@ class Configuration:
         """The channel as it is, or as this process last knew it: what was said to be delivered there still is."""
         return self._channels.get(id)
 
+    def alert_webhook(self, agent_id: str) -> str | None:
+        """Where the operators of this agent want to be told, as things stand; None: nowhere."""
+        agent = self.agents.current(agent_id)
+        alerts = agent.profile.alerts if agent is not None else None
+        return alerts.webhook if alerts is not None else None
+
     def limits(self, agent: Agent, session_thinking: Thinking | None = None) -> TurnLimits:
         """What bounds a turn of this agent that begins now; `session_thinking`: what the session has of its own."""
         known = (agent.revision, session_thinking)

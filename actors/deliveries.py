@@ -44,11 +44,13 @@ class Deliveries:
         self._signal = WakeSignal()
         self._webhook = Webhook(egress_guard(environment), parts.clock)
         self._alert_secret = environment.webhook_secret
-        self._alerts = DeliveryAlerts(self._webhook_of, parts.clock)
+        self._alerts = DeliveryAlerts(configuration.alert_webhook, parts.clock)
         self._deliverer = Deliverer(
             store, self._webhook, self._secrets, parts.clock, events, alerts=self._alerts, crash=parts.crash
         )
-        self._loop = DeliveryLoop(store, self._deliverer, self._signal, parts.clock, events, slots=environment.slots)
+        self._loop = DeliveryLoop(
+            store, self._deliverer, self._signal, parts.clock, events, alerts=self._alerts, slots=environment.slots
+        )
 
     async def __aenter__(self) -> Self:
         await self._webhook.__aenter__()
@@ -74,11 +76,6 @@ class Deliveries:
     async def recover(self) -> RecoveredDeliveries:
         """Send what is due and settle what a dead process left, once."""
         return await recover_deliveries(self._store, self._deliverer, self._events, self._clock, self._alerts)
-
-    def _webhook_of(self, agent_id: str) -> str | None:
-        agent = self._configuration.agents.current(agent_id)
-        alerts = agent.profile.alerts if agent is not None else None
-        return alerts.webhook if alerts is not None else None
 
     def _secrets(self, delivery: ClaimedDelivery) -> Sequence[str]:
         if delivery.kind == ALERT:

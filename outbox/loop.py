@@ -19,7 +19,7 @@ from outbox.delivery import Deliverer
 from outbox.policy import strategy_wait_s
 from outbox.recovery import sweep
 from outbox.states import Decision
-from outbox.store import OutboxStore
+from outbox.store import AlertsOf, OutboxStore, no_alerts
 
 IDLE_S = 2.0
 """How long to sleep at most: what another process writes rings no bell here."""
@@ -35,7 +35,8 @@ class Wake(Protocol):
 
 
 class DeliveryLoop:
-    """`slots` deliveries at once; each has its own connection, so a slow receiver holds up one slot."""
+    """`slots` deliveries at once; each has its own connection, so a slow receiver holds up one slot. `alerts`: who is
+    told of what a sender that died has left."""
 
     def __init__(
         self,
@@ -45,6 +46,7 @@ class DeliveryLoop:
         clock: Clock,
         events: EventSink,
         *,
+        alerts: AlertsOf = no_alerts,
         slots: int = 16,
         idle_s: float = IDLE_S,
     ) -> None:
@@ -53,6 +55,7 @@ class DeliveryLoop:
         self._wake = wake
         self._clock = clock
         self._events = events
+        self._alerts = alerts
         self._slots = asyncio.Semaphore(slots)
         self._idle_s = idle_s
         self._overdue_s = _BREATH_S
@@ -112,7 +115,7 @@ class DeliveryLoop:
         if stop.is_set():
             return
         due_in_s = (await self._store.next_due_at() - self._clock.now()).total_seconds()
-        if due_in_s <= 0 and await sweep(self._store, self._events, self._clock):
+        if due_in_s <= 0 and await sweep(self._store, self._events, self._clock, self._alerts):
             return
         await self._wake.wait(self._nap(due_in_s))
 

@@ -30,9 +30,7 @@ class RecoveredDeliveries:
     sending: int
 
 
-async def sweep(
-    store: OutboxStore, events: EventSink, clock: Clock, alerts: AlertsOf = no_alerts
-) -> Sequence[DeliveryRow]:
+async def sweep(store: OutboxStore, events: EventSink, clock: Clock, alerts: AlertsOf) -> Sequence[DeliveryRow]:
     """End the claims that ran out, and tell of those that are uncertain now. Answers those alone."""
     uncertain = [row for row in await store.sweep_expired(alerts) if row.state is DeliveryState.UNCERTAIN]
     for row in uncertain:

@@ -15,6 +15,7 @@ from actors.processes.ground import Ground, prepared
 from actors.processes.running import until_stopped
 from actors.roll_up import RollUp
 from actors.sweeper import Sweeper
+from outbox.alerts import DeliveryAlerts
 from outbox.recovery import sweep
 
 
@@ -41,10 +42,11 @@ class _DueDeliveries:
 
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
+        self._alerts = DeliveryAlerts(ground.configuration.alert_webhook, ground.parts.clock)
 
     async def expire(self) -> int:
         outbox, clock = self._ground.stores.outbox, self._ground.parts.clock
-        expired = await sweep(outbox, self._ground.coordination.events, clock)
+        expired = await sweep(outbox, self._ground.coordination.events, clock, self._alerts)
         if await outbox.next_due_at() <= clock.now():
             self._ground.hints.delivery()
         return len(expired)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from datetime import timedelta
 
 import pytest
 
 from insika.storage.port import StoreUnavailable
+from outbox.alerts import DeliveryAlerts
 from outbox.delivery import Deliverer
 from outbox.loop import DeliveryLoop
 from outbox.message import DeliveryState
@@ -90,6 +92,17 @@ async def test_an_expired_claim_is_swept_and_told(outbox):
     loop, _ = loop_over(outbox, wake, events=events, idle_s=10.0)
     await loop.run(stop)
     assert [(kind, data["outcome"]) for kind, data in events.told()] == [("delivery_failed", "uncertain")]
+
+
+async def test_operators_are_told_of_what_a_sender_that_died_has_left(outbox):
+    outbox.add("d1", timeout_s=15.0)
+    await outbox.store.claim(20.0)
+    alerts = DeliveryAlerts(lambda agent: "https://ops.example/insika", outbox.clock)
+    wake = SleepingClock(outbox.clock, asyncio.Event(), naps=8)
+    loop, post = loop_over(outbox, wake, Answered(200), alerts=alerts, idle_s=10.0)
+    await loop.run(wake.stop)
+    (alert,) = post.posted
+    assert json.loads(alert.body)["type"] == "delivery_failed"
 
 
 async def test_a_store_that_is_away_is_waited_for_longer_and_longer(outbox):
