@@ -18,8 +18,10 @@ from actors.turn_start import tell_completed
 from actors.world import World
 from insika.crash_points import CrashPoint
 from insika.events import EventType
+from insika.messages import user
 from insika.storage.operations import NewDelivery, Seen, SettleMail
 from insika.storage.rows import Ended, Loaded, Mail, TurnState
+from insika.turn.estimate import estimate_usage
 from insika.turn.input_guard import Refusal
 from insika.turn.log import Answer, Superseded
 
@@ -64,6 +66,7 @@ class Refusing:
                 TurnState.REFUSED,
                 merging=ends.merging,
                 steerable_key=ends.steerable_key,
+                estimate=estimate_usage("", [user(of.text)]),
                 deliveries=deliveries,
             ),
         )

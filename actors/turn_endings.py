@@ -20,7 +20,7 @@ from actors.world import World
 from insika.crash_points import CrashPoint
 from insika.errors import Cancelled, InsikaError, Interrupted, WorkerLost
 from insika.events import EventType
-from insika.messages import NO_USAGE, Usage
+from insika.messages import NO_USAGE, Usage, user
 from insika.storage.operations import EndTurn, FailQueued, Seen
 from insika.storage.port import StoreUnavailable
 from insika.storage.rows import ApprovalDecision, Loaded, TurnState
@@ -78,6 +78,7 @@ class TurnEndings:
                 error.as_dict(),
                 begin.merging,
                 warnings.alerts,
+                estimate_usage("", [user(row.text) for row in begin.mail]),
             ),
         )
         if failed is None:

@@ -375,6 +375,23 @@ async def test_an_owner_that_dies_around_its_request_leaves_one_end_and_every_co
     await nothing_sly_was_said(heir)
 
 
+async def test_a_turn_that_outlives_too_many_owners_books_what_they_asked(place_for):
+    place, judge = place_for(SCRIPT), Judge()
+
+    async def hook(when: str, operation: str) -> None:
+        if (when, operation) == ("after", "open_model_call"):
+            raise RuntimeError("a defect")
+
+    process = await started(place, judge)
+    process.store.hook = hook
+    sent = await process.send("hello")
+    await process.finish()
+    assert (await process.turn(sent.turn_id)).error["type"] == "worker_lost"
+    booked = await calls(process, sent.turn_id)
+    assert len(booked) == 3
+    assert all(state == "estimated" and usage.input > 0 for _, _, state, usage in booked)
+
+
 async def test_a_store_that_goes_away_at_the_booking_costs_no_second_request(place_for):
     judge = Judge()
     process = await started(place_for(SCRIPT), judge)

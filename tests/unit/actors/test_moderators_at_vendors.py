@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+import actors.moderation
 from insika.messages import Usage
 from insika.providers.catalog import ModelCatalog
 from insika.providers.hosted import HostedProviders
@@ -26,6 +27,12 @@ VENDORS = {
         {"kind": "openai", "dialect": "openai"},
     ),
 }
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch) -> None:
+    """A machine under load may take longer for the first word than people should wait for one."""
+    monkeypatch.setattr(actors.moderation, "LIMIT_S", 120.0)
 
 
 @asynccontextmanager
