@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -417,3 +418,45 @@ async def test_a_turn_that_was_handed_on_takes_as_many_steers_as_the_other_agent
     said = [entry for entry in await process.log() if entry.position is not None and entry.turn_id == first.turn_id]
     assert [entry.message.content for entry in said] == ["my order", "book one"]
     assert await process.said() == ["my order", "book one", "book two"]
+
+
+# --- reliability, time, prefixes --------------------------------------------------------------------------------------
+
+
+async def test_the_classifiers_failures_count_in_its_circuit_and_an_open_one_is_left_alone(place_for) -> None:
+    reliability = {"fallback": ["offline/orders"], "circuit_breaker": {"after": 1, "within": 60, "cooldown": 300}}
+    model = models(sorter=FAILING)
+    place = place_for(Script())
+    process = await place.process(front(reliability=reliability), orders(), model=model)
+    outcomes = [(await say(process, "a book")).outcome for _ in range(2)]
+    assert outcomes == ["completed", "completed"]
+    assert [each["model"] for each in told(process, "breaker_open")] == ["offline/sorter"]
+    assert (model.asked("sorter"), model.asked("orders")) == (1, 0)
+    assert [each["purpose"] for each in told(process, "provider_failure")] == ["classify", "classify"]
+
+
+async def test_the_time_of_the_classifier_is_told_apart(place_for) -> None:
+    place = place_for(Script())
+    model = models()
+    model.gates["sorter"] = gate = Gate()
+    process = await place.process(front(), orders(), model=model, timing=True)
+    accepted = await process.send("a book")
+    await gate.reached()
+    place.clock.advance(2)
+    gate.open()
+    await process.idle()
+    timing = (await process.turn(accepted.turn_id)).timing
+    assert (timing["routing_ms"], timing["total_ms"], timing["prepare_ms"]) == (2_000, 2_000, 2_000)
+    assert [step["step"] for step in timing["model"]] == [1]
+
+
+async def test_within_an_agent_each_request_is_a_prefix_of_the_next(place_for) -> None:
+    model = models(orders=Script([Call("look", {"n": 1}), Call("look", {"n": 2})], afterwards=Say("On its way.")))
+    process = await place_for(Script()).process(front(), orders(), model=model)
+    for _ in range(2):
+        await say(process, "where is my order?")
+    asked = [request for request in model.requests if request.model == "orders"]
+    assert len(asked) == 6
+    for earlier, later in pairwise(asked):
+        assert (later.instructions, later.tools) == (earlier.instructions, earlier.tools)
+        assert list(later.messages[: len(earlier.messages)]) == list(earlier.messages)
