@@ -40,6 +40,7 @@ T = TypeVar("T")
 AddressAnswer = Callable[[Answer], tuple[NewDelivery, ...]]
 """What an answer becomes in the outbox: nothing, one delivery, or one for each piece."""
 
+
 class HandOver(Exception):
     """The process is leaving: let the session go at this boundary, for another worker to go on."""
 
