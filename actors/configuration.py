@@ -6,8 +6,9 @@ file changes. Whoever asks here gets what was in force at the last `refresh`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import structlog
 
@@ -19,6 +20,7 @@ from insika.choices import Thinking
 from insika.config_files import load_profile_folder, load_settings_file
 from insika.errors import InvalidConfiguration
 from insika.limits.edge import EdgeRules
+from insika.parsing import Document
 from insika.settings import Settings, load_settings
 from insika.storage.port import ConfigurationStore
 from insika.storage.rows import Revision
@@ -121,8 +123,16 @@ class Configuration:
 
 
 def edge_rules(profile: Profile, settings: Settings) -> EdgeRules:
-    given = profile.limits.model_dump(include={"chat_rate_limit", "agent_token_ceiling"}, exclude_unset=True)
-    return EdgeRules.of(given, settings.edge.model_dump(exclude_unset=True))
+    return EdgeRules.of(_given(profile.limits, _EDGE_KEYS), _given(settings.edge, type(settings.edge).model_fields))
+
+
+_EDGE_KEYS = ("chat_rate_limit", "agent_token_ceiling")
+
+
+def _given(document: Document, keys: Iterable[str]) -> Mapping[str, Any]:
+    """Those of its keys that were written down, whatever they hold."""
+    written = document.model_fields_set
+    return {key: getattr(document, key) for key in keys if key in written}
 
 
 def file_source(revision: str) -> str:

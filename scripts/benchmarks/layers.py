@@ -88,7 +88,7 @@ class Knows:
 
 
 class Turns:
-    """The same turn, bare and limited. `limited` goes about it as `TurnOpening` and `TurnRunner` do, but for the store."""
+    """The same turn, bare and limited. `limited` goes about it as `TurnOpening` and `TurnRunner` do, but for a store."""
 
     def __init__(self) -> None:
         self._clock = SystemClock()
@@ -99,7 +99,7 @@ class Turns:
         configuration = cast(Configuration, knows)
         self._limits = KeptLimits(configuration, self._windows, knows)
         circuits = LocalCircuits(self._clock)
-        self._reliable = ReliableTurns(configuration, circuits, cast(AlertStore, knows), self._clock)
+        self._reliable = ReliableTurns(configuration, circuits, cast(AlertStore, knows), self._clock, lambda model: "")
         self._outgoing = outgoing_by(self._guards)
         self._numbers = itertools.count()
 

@@ -68,6 +68,10 @@ class StreamRedactor:
         return self._say(ended=True)
 
     def _say(self, *, ended: bool) -> str:
+        if self._rest is NO_REST and self._begins.search(self._text, self._at) is None:
+            said_at_once, self._at = self._text[self._at :], len(self._text)
+            self._forget()
+            return said_at_once
         said: list[str] = []
         while self._skip(ended):
             met = self._first(ended)
@@ -83,8 +87,6 @@ class StreamRedactor:
         return "".join(said)
 
     def _first(self, ended: bool) -> Hit | Hold | None:
-        if self._begins.search(self._text, self._at) is None:
-            return None
         first: Hit | Hold | None = None
         for finder in self._finders:
             met = finder.first(self._text, self._at, ended)
@@ -113,5 +115,5 @@ class StreamRedactor:
         return over
 
     def _forget(self) -> None:
-        cut = max(0, self._at - CONTEXT)
-        self._text, self._at = self._text[cut:], self._at - cut
+        if (cut := self._at - CONTEXT) > 0:
+            self._text, self._at = self._text[cut:], CONTEXT
