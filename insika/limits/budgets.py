@@ -1,8 +1,9 @@
 """The calendar budget: whether a turn that arrives now may run, and what operators are told of it. Pure.
 
 What holds: only what is settled counts (`spent >= cap`), and it is looked at once, when a turn arrives; so a cap is
-overshot by what was under way when it was crossed, at most one model call of each turn in flight. A level of a window
-is told once, however many workers see it crossed: by `Crossing.key`, which the store keeps unique.
+overshot by what was under way when it was crossed, at most one model call of each turn in flight, and the further steps
+of turns that were let in before. A level of a window is told once, however many workers see it crossed: by
+`Crossing.key`, which the store keeps unique.
 
 Source: the order's "Calendar budgets": UTC midnight, the first of a month, 0.8 of the cap.
 """

@@ -2,7 +2,8 @@
 
 What holds: a window is fixed, from one multiple of its length (by Unix time) to the next. An attempt is a turn begun,
 counted once however often it begins again; one that is blocked counts too. Of tokens only what is settled counts; so a
-ceiling is overshot by what was under way when it was reached, at most one model call of each turn in flight.
+ceiling is overshot by what was under way when it was reached, at most one model call of each turn in flight, and the
+further steps of turns that were let in before.
 
 Source: the order's "Layer 4: Edge limits".
 """

@@ -88,7 +88,7 @@ class Knows:
 
 
 class Turns:
-    """The same turn, bare and limited. `limited` goes about it as `TurnOpening` and `TurnRunner` do, but for a store."""
+    """The same turn, bare and limited. `limited` does what `TurnOpening` and `TurnRunner` do, but for a store."""
 
     def __init__(self) -> None:
         self._clock = SystemClock()
