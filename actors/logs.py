@@ -23,9 +23,9 @@ from insika.errors import InsikaError
 LEVELS = ("debug", "info", "warning", "error")
 
 _SPEAKS_FOR_ITSELF = (InsikaError, OSError, sqlite3.Error)
-_SPOKEN_FOR = ("dramatiq", "httpx2", "pika")
-"""Libraries that quote messages, tell one failed try in half a dozen errors, or write a line for each request. Whoever
-uses them says it once."""
+_SPOKEN_FOR = ("anthropic", "dramatiq", "httpx2", "openai", "pika")
+"""Libraries that quote messages and headers, tell one failed try in half a dozen errors, or write a line for each
+request. Whoever uses them says it once."""
 
 
 def configure_logging(level: str, stream: TextIO | None = None) -> None:

@@ -60,6 +60,11 @@ class ToolTraits(Protocol):
         """It bears two runs with one key, and so may be run again when nobody knows how the first ended."""
         ...
 
+    @property
+    def definition(self) -> str:
+        """What the tool is made of, where that is data that may change under its name: a digest of it. "" for code."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:

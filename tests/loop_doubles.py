@@ -40,6 +40,7 @@ class FakeTool:
     needs_approval: bool = False
     outcome: Callable[[ToolCall], CallOutcome] = ok
     refuses: str | None = None
+    definition: str = ""
 
 
 @dataclass

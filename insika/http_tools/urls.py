@@ -29,7 +29,7 @@ def url_template(text: str) -> str:
     webhook_url(parse(text).filled(lambda place: "x"))
     if "\\" in text:
         raise ValueError("must not hold a backslash")
-    if any(unquote(segment) in (".", "..") for segment in path.split("/")):
+    if any(unquote(segment).partition(";")[0] in (".", "..") for segment in path.split("/")):
         raise ValueError("must not hold . or .. as a part of its path")
     return text
 

@@ -66,9 +66,10 @@ class Crossing:
     since: datetime
 
     def key(self, tenant: str, agent: str) -> str:
-        """The same for everybody who sees this level reached in this window, and for nothing else."""
+        """The same for everybody who sees this level of this cap reached in this window, and for nothing else: a cap that
+        is raised meanwhile is told of anew."""
         whose = canonical_digest([tenant, agent])[:32]
-        return f"budget/{whose}/{self.window}/{self.since:%Y-%m-%d}/{self.level}"
+        return f"budget/{whose}/{self.window}/{self.since:%Y-%m-%d}/{self.level}/{self.cap}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,11 @@ class Standing(enum.StrEnum):
     EXPIRED = "expired"
 
 
-def arguments_hash(tool: str, arguments: Mapping[str, Any]) -> str:
-    """Equal for equal calls, however the keys of their arguments are ordered."""
-    return canonical_digest({"tool": tool, "arguments": arguments})
+def arguments_hash(tool: str, arguments: Mapping[str, Any], definition: str = "") -> str:
+    """Equal for equal calls of a tool that is the same, however the keys of their arguments are ordered. `definition`
+    as `insika.ports.ToolTraits` has it: a tool that was described anew is another one, whatever it is called."""
+    called = {"tool": tool, "arguments": arguments}
+    return canonical_digest({**called, "definition": definition} if definition else called)
 
 
 def approval_id(turn_id: str, call_id: str) -> str:
@@ -62,6 +64,7 @@ class Asked:
             approval.id, standing(approval, now), approval.arguments_hash, approval.decision, approval.reason or ""
         )
 
-    def lets_run(self, tool: str, arguments: Mapping[str, Any]) -> bool:
+    def lets_run(self, tool: str, arguments: Mapping[str, Any], definition: str = "") -> bool:
         """It was approved, and for exactly this."""
-        return self.standing is Standing.APPROVED and self.arguments_hash == arguments_hash(tool, arguments)
+        called = arguments_hash(tool, arguments, definition)
+        return self.standing is Standing.APPROVED and self.arguments_hash == called

@@ -86,8 +86,9 @@ class Tool:
     `parameters` is the JSON Schema of an object. `side_effect`: running it changes something in the world, so it is
     started at most once for one call. `idempotent`: it may nevertheless be run again with the same
     `ToolContext.idempotency_key`. `repeatable`: the same call again has a meaning, the repetition guard leaves it
-    alone. `timeout_s`: its own time limit in seconds; None is the profile's `tool_timeout`. `origin` says where it was
-    defined, for people. Raises ValueError for a name that vendors refuse or a limit that is not positive.
+    alone. `timeout_s`: its own time limit in seconds; None is the profile's `tool_timeout`. `definition`: a digest of
+    the data it is made of, "" for code. `origin` says where it was defined, for people. Raises ValueError for a name
+    that vendors refuse or a limit that is not positive.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Tool:
     idempotent: bool = False
     repeatable: bool = False
     timeout_s: float | None = None
+    definition: str = ""
     origin: str = "an unnamed place"
 
     def __post_init__(self) -> None:

@@ -59,5 +59,6 @@ class ApprovalGate:
         self._emit(EventType.APPROVAL_DECIDED, {**about, "decision": str(became)})
 
     def _question(self, row: CallRow, valid_s: float) -> AskApproval:
-        id = approval_id(self._turn.turn_id, row.call_id)
-        return AskApproval(id, row.call_id, row.name, arguments_hash(row.name, row.arguments), valid_s)
+        tool = self._toolbox.find(row.name)
+        called = arguments_hash(row.name, row.arguments, tool.definition if tool is not None else "")
+        return AskApproval(approval_id(self._turn.turn_id, row.call_id), row.call_id, row.name, called, valid_s)

@@ -174,7 +174,8 @@ class BatchRunner:
         if (refusal := self._toolbox.refuse(batch.message.tool_calls[row.index])) is not None:
             return refused(row, refusal.content)
         asked = batch.asked.get(row.call_id)
-        return kept_back(row, asked) if asked is not None and row.state is CallState.ANNOUNCED else None
+        announced = row.state is CallState.ANNOUNCED
+        return kept_back(row, asked, tool.definition) if asked is not None and announced else None
 
 
 def _about(step: int, row: CallRow) -> Mapping[str, Any]:

@@ -46,14 +46,15 @@ def not_run(row: CallRow, reason: str) -> CallResult:
     return recorded(row) if row.state in FINISHED else refused(row, sentences.not_run(reason))
 
 
-def kept_back(row: CallRow, asked: Asked) -> CallResult | None:
-    """What a person's word, or its want, makes of a call that could run otherwise. None: it may run, or may yet."""
+def kept_back(row: CallRow, asked: Asked, definition: str = "") -> CallResult | None:
+    """What a person's word, or its want, makes of a call that could run otherwise. None: it may run, or may yet.
+    `definition`: the tool's, as it would run now."""
     if asked.standing is Standing.REJECTED:
         return refused(row, sentences.approval_rejected(asked.reason))
     if asked.standing is Standing.EXPIRED:
         late = asked.decision is ApprovalDecision.APPROVED
         return refused(row, sentences.APPROVED_TOO_EARLY if late else sentences.APPROVAL_NOT_GIVEN)
-    if asked.standing is Standing.APPROVED and not asked.lets_run(row.name, row.arguments):
+    if asked.standing is Standing.APPROVED and not asked.lets_run(row.name, row.arguments, definition):
         return refused(row, sentences.APPROVED_OTHERWISE)
     return None
 

@@ -12,6 +12,9 @@ from insika.messages import Message, Usage
 from insika.ports import ToolSpec
 
 CHARACTERS_PER_TOKEN = 4
+MOST_TOKENS = 100_000_000
+"""Of each part of one model call's usage. No vendor's model takes or gives a tenth of it; a count beyond is a mistake,
+and would use up a budget for good."""
 
 
 def estimate_tokens(characters: int) -> int:
@@ -32,3 +35,8 @@ def _characters(message: Message) -> int:
 
 def _described(tool: ToolSpec) -> int:
     return len(tool.name) + len(tool.description) + len(str(tool.parameters))
+
+
+def plausible(usage: Usage) -> bool:
+    """It may be booked as measured: a vendor that counts otherwise is mistaken or lying."""
+    return all(0 <= part <= MOST_TOKENS for part in (usage.input, usage.output, usage.cache_read, usage.cache_write))

@@ -18,13 +18,15 @@ from insika.events import EventType
 from insika.messages import NO_USAGE, Usage
 from insika.ports import Finished, ModelRequest, Stop, TextDelta, ThinkingDelta, UsageSoFar
 from insika.storage.operations import ModelCallKey
-from insika.turn.estimate import estimate_usage
+from insika.turn.estimate import estimate_usage, plausible
 from insika.turn.log import Superseded
 from insika.turn.outgoing import ShownAttempt
 from insika.turn.ports import TurnPorts
 from insika.turn.state import TurnIdentity, TurnState
 
 T = TypeVar("T")
+
+_HTTP_ERROR = 400
 
 
 class ModelAsker:
@@ -80,11 +82,16 @@ class ModelAsker:
         try:
             return await self._in_time(self._stream(request, key), limit_s)
         except ProviderError as error:
-            if not error.sent:
-                self._unsettled = None  # nobody was asked, so nothing is owed
+            if self._costs_nothing(error):
+                self._unsettled = None
             raise
         finally:
             self._times.answered()
+
+    def _costs_nothing(self, error: ProviderError) -> bool:
+        """Nobody was asked, or the vendor refused with an HTTP error before it had said anything, which none bills."""
+        refused = error.status >= _HTTP_ERROR and self._so_far is None and not self._streamed
+        return refused or not error.sent
 
     async def rest(self, seconds: float) -> None:
         """Between two attempts. Raises TurnTimeout, or Superseded when the turn is cut meanwhile."""
@@ -167,7 +174,7 @@ class ModelAsker:
                         self._hear(event.text)
                         shown.thinks(event.text)
                     elif isinstance(event, UsageSoFar):
-                        self._so_far = event.usage
+                        self._so_far = event.usage if plausible(event.usage) else self._so_far
                     else:
                         finished = event
         except ProviderError:
@@ -179,6 +186,8 @@ class ModelAsker:
             raise ProviderError(f"the stream of {key.model} ended before the answer was whole")
         if not self._streamed:
             self._times.heard()
+        if not plausible(finished.usage):
+            finished = replace(finished, usage=self.owed, measured=False)
         self._measured = finished.usage
         shown.ends()
         self._found_thinking = shown.found_thinking

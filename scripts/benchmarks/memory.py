@@ -46,6 +46,7 @@ class Traits:
     side_effect = False
     idempotent = False
     repeatable = False
+    definition = ""
 
 
 class StubTools:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from insika.documents import dotted
+from insika.documents import canonical_digest, dotted
 from insika.http_tools.argument_schema import ArgumentSchema
 from insika.http_tools.description import HttpTool
 from insika.messages import Halt
@@ -36,6 +36,7 @@ def http_tool(description: HttpTool, origin: str, sender: Sender, variables: Map
         idempotent=description.idempotent,
         repeatable=description.repeatable,
         timeout_s=description.request.timeout,
+        definition=canonical_digest(description.model_dump(mode="json")),
         origin=origin,
     )
 

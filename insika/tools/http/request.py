@@ -22,6 +22,7 @@ from insika.tools.tool import ToolContext, ToolError
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SLASHES = re.compile(r"/|\\|%2f|%5c", re.IGNORECASE)
+_PARAMETERS = re.compile(r";|%3b", re.IGNORECASE)
 _DOTS = re.compile(r"(?:\.|%2e)+", re.IGNORECASE)
 
 
@@ -146,6 +147,7 @@ def _unfit_in_path(value: Any) -> str:
         return "must not be empty: it stands in the path of a URL"
     if _CONTROL.search(text):
         return "must hold no control character: it stands in the path of a URL"
-    if any(_DOTS.fullmatch(piece) for piece in _SLASHES.split(text)):
+    # Some servers cut a part at its first ; before they look at it (RFC 3986, 3.3, on parameters of a segment).
+    if any(_DOTS.fullmatch(_PARAMETERS.split(piece, maxsplit=1)[0]) for piece in _SLASHES.split(text)):
         return "must not lead to another path: it has . or .. as a part"
     return ""

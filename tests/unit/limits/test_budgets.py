@@ -79,6 +79,8 @@ def test_a_level_is_one_key_in_its_window_and_another_in_the_next() -> None:
 
     assert key(NOON) == key(NOON + timedelta(hours=11))
     assert key(NOON) != key(NOON + timedelta(hours=12))
+    raised = judge(Budget(daily=20), Spent(day=16), NOON).crossed[0].key("", "shop")
+    assert raised != key(NOON)
     assert len({key(NOON), key(NOON, "acme"), key(NOON, agent="x"), key(NOON, "acmesho", "p")}) == 4
 
 

@@ -66,3 +66,11 @@ def test_a_question_has_one_id_however_often_it_is_asked() -> None:
     assert len(set(ids)) == len(ids)
     assert approval_id("t1", "c1") == ids[0]
     assert all(len(id) == 32 and set(id) <= set("0123456789abcdef") for id in ids)
+
+
+def test_a_tool_that_was_described_anew_is_another_one() -> None:
+    asked = Asked("id", Standing.APPROVED, arguments_hash("refund", {"n": 1}, "as it was"))
+    assert asked.lets_run("refund", {"n": 1}, "as it was")
+    assert not asked.lets_run("refund", {"n": 1}, "as it is now")
+    assert not asked.lets_run("refund", {"n": 1})
+    assert arguments_hash("refund", {"n": 1}, "") == arguments_hash("refund", {"n": 1})

@@ -256,3 +256,25 @@ async def test_the_tools_of_an_abandoned_request_are_estimated_too():
 
     (without,), (with_tools,) = plain.log.model_calls.values(), offered.log.model_calls.values()
     assert with_tools.usage.input > without.usage.input + len(offered.tools.tools)
+
+
+@pytest.mark.parametrize("usage", [Usage(input=10**19), Usage(output=-1), Usage(cache_read=2**62)])
+async def test_a_count_that_no_model_can_have_is_booked_as_an_estimate(usage: Usage):
+    turn = await Turn(SpokenModel([TextDelta("Done."), finished(usage=usage)])).run()
+    (row,) = turn.log.model_calls.values()
+    assert row.state == "estimated"
+    assert 0 < row.usage.total < 10_000
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 429, 500, 529])
+async def test_a_request_that_was_refused_before_anything_was_said_costs_nothing(status: int):
+    turn = await Turn(SpokenModel([ProviderError("refused", status=status)])).run()
+    (row,) = turn.log.model_calls.values()
+    assert row.usage.total == 0
+
+
+@pytest.mark.parametrize("said", [[UsageSoFar(Usage(input=9))], [TextDelta("Well")]])
+async def test_an_error_in_the_midst_of_a_stream_does_not_make_it_free(said):
+    turn = await Turn(SpokenModel([*said, ProviderError("overloaded", status=529)])).run()
+    (row,) = turn.log.model_calls.values()
+    assert row.usage.total > 0
