@@ -18,6 +18,7 @@ from rich.text import Text
 from actors.cli.chat.deciding import Questions
 from actors.cli.chat.follower import Follower
 from actors.cli.chat.lines import ReadLine, next_line
+from actors.cli.chat.safe_replies import SafeReplies
 from actors.cli.chat.screen import Screen
 from actors.cli.chat.thoughts import Heard, Thoughts, nothing_heard
 from actors.cli.chat.view import RECEIPTS, ended, note, said
@@ -65,6 +66,7 @@ class Talk:
         self._follower = Follower(store, "")
         self._heard = heard
         self._thoughts = Thoughts("")
+        self._replies = SafeReplies("")
         self._questions = Questions(control, screen, self._follower, decider)
         self._mine: dict[int, Verdict] = {}
         self._answered: set[str] = set()
@@ -76,6 +78,7 @@ class Talk:
         await follower.begin()
         await self._tell_left()
         self._follower, self._mine, self._thoughts = follower, {}, Thoughts(session)
+        self._replies = SafeReplies(session)
         self._questions = Questions(self._control, self._screen, follower, self._decider)
         known = f"{follower.seen} messages so far" if follower.seen else "new"
         self._screen.show(note(f"session {on_one_line(session)}, {known}"))
@@ -181,10 +184,15 @@ class Talk:
 
     async def _show_news(self) -> None:
         follower, thoughts = self._follower, self._thoughts
-        thoughts.read(self._heard())
+        self._listen()
         thought = thoughts.last
         news = await follower.look()
-        thoughts.read(self._heard())
+        if follower is self._follower:
+            self._listen()
+        if any(turn.state is TurnState.REFUSED and not self._replies.heard(turn.id) for turn in news.ended):
+            await asyncio.sleep(LOOK_S)  # a reply is told right after the write that ends its turn
+            if follower is self._follower:
+                self._listen()
         if follower is not self._follower:
             return  # the person has gone to another session meanwhile
         self._questions.tell_settled(news.settled)
@@ -196,10 +204,16 @@ class Talk:
         for turn in news.ended:
             self.failures += turn.state is not TurnState.COMPLETED
             self._show(thoughts.before((turn.id, LAST_STEP)))
-            self._show(ended(turn, follower.name, answered=self._answered))
+            reply = self._replies.take(turn.id)
+            self._show(ended(turn, follower.name, answered=self._answered, reply=reply))
             self._answered.discard(turn.id)
         self._show(thoughts.rest(thought))
         self._questions.ask(news.asked)
+
+    def _listen(self) -> None:
+        events = self._heard()
+        self._thoughts.read(events)
+        self._replies.read(events)
 
     def _show(self, lines: Iterable[Text]) -> None:
         for line in lines:

@@ -84,21 +84,29 @@ def said(entry: LogEntry, agent: str, mine: Mapping[int, Verdict]) -> list[Text]
     return [*narration, *(Text(f"  · {on_one_line(call.name)}", style="dim") for call in message.tool_calls)]
 
 
-def ended(turn: TurnRow, session: str, *, answered: Collection[str]) -> list[Text]:
-    """How a turn ended, where its answer does not say it already. `answered`: the turns whose answer was shown."""
+def ended(turn: TurnRow, session: str, *, answered: Collection[str], reply: str = "") -> list[Text]:
+    """How a turn ended, where its answer does not say it already. `answered`: the turns whose answer was shown.
+    `reply`: what the person was told instead, where a guard refused the turn and that was heard here."""
     if turn.state is TurnState.COMPLETED:
         told = (
             [note("the tool calls were used up; this answer is from what had been found")] if turn.synthesized else []
         )
         return told if turn.id in answered else [*told, note("the turn ended without an answer")]
     if turn.state is TurnState.REFUSED:
-        return [note("a guard refused it: it is not part of the conversation, and was answered with a safe reply")]
+        return _refused(turn, reply)
     error = turn.error or {}
     why = f"{error.get('type', turn.outcome)}: {error.get('message', 'no reason is known')}"
     if turn.state is TurnState.FAILED:
         again = f"{_BEFORE_A_RETRY.get(str(error.get('type')), '')}`insika sessions retry {session}` runs it once more."
         return [Text(f"The turn failed. {printable(why)}. {again}".replace("..", "."), style="red")]
     return [note(f"the turn was {turn.state}: {why}")]
+
+
+def _refused(turn: TurnRow, reply: str) -> list[Text]:
+    if not reply:
+        return [note("a guard refused it: it is not part of the conversation; a safe reply, if it has one, was given")]
+    why = note("a guard refused it: it and this safe reply are not part of the conversation")
+    return [Text.assemble((f"{turn.agent}: ", "bold cyan"), printable(reply)), why]
 
 
 def _which(question: ApprovalSummary) -> str:

@@ -12,7 +12,7 @@ from rich.text import Text
 from actors.cli.chat.talk import Talk
 from insika.events import Event, EventType
 from insika.messages import Message, ToolCall, assistant, user
-from insika.storage.rows import LogEntry
+from insika.storage.rows import Accepted, LogEntry, TurnState, Verdict
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 CALL = assistant("Let me look.", ToolCall("c1", "order_lookup"))
@@ -32,6 +32,7 @@ class Store:
     def __init__(self) -> None:
         self.entries: list[LogEntry] = []
         self.during: Any = lambda: None
+        self.ended: Any = None
 
     def say(self, step: int, message: Message) -> None:
         self.entries.append(LogEntry(len(self.entries) + 1, "t1", 1, step, message))
@@ -43,8 +44,8 @@ class Store:
         self.during()
         return [entry for entry in self.entries if entry.seq > after]
 
-    async def turn(self, turn_id: str) -> None:
-        return None
+    async def turn(self, turn_id: str) -> Any:
+        return self.ended
 
     async def approvals(self, limit: int, *, open_only: bool) -> Sequence[Any]:
         return ()
@@ -123,3 +124,16 @@ async def test_a_thought_that_comes_after_the_store_was_asked_waits_for_what_sta
     assert paper.lines == []
     await look(talk)
     assert paper.lines == ["  Let me look.", "  · order_lookup", "  ~ second"]
+
+
+async def test_a_refused_message_is_answered_with_the_reply_that_its_person_gets() -> None:
+    talk, store, ear, paper = await chat()
+    talk._taken(Accepted(Verdict.ACCEPTED, session_id=1, turn_id="t1", position=1), False)
+    store.ended = SimpleNamespace(id="t1", state=TurnState.REFUSED, started_at=None, agent="shop")
+    reply = {"step": 0, "attempt": 1, "text": "I cannot help with that."}
+    ear.events.append(Event(EventType.CONTENT, NOW, "t1", "ana", "shop", None, 1, 0, 1, reply))
+    await look(talk)
+    assert paper.lines == [
+        "shop: I cannot help with that.",
+        "[a guard refused it: it and this safe reply are not part of the conversation]",
+    ]

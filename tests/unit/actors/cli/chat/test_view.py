@@ -105,6 +105,14 @@ def test_a_turn_that_was_cancelled_says_so() -> None:
     ]
 
 
+def test_a_turn_that_a_guard_refused_shows_what_the_person_was_told() -> None:
+    reply, why = ended(turn(TurnState.REFUSED), "s", answered=(), reply="I cannot help with that.\x1b[2J")
+    assert reply.plain == "shop: I cannot help with that.\u241b[2J"
+    assert why.plain == "[a guard refused it: it and this safe reply are not part of the conversation]"
+    (alone,) = endings(turn(TurnState.REFUSED))
+    assert alone.startswith("[a guard refused it: ")
+
+
 def test_a_model_that_failed_is_told_with_what_to_do() -> None:
     fatal = {"type": "provider_fatal", "message": "agent 'shop' cannot be run here: ANTHROPIC_API_KEY is not set"}
     (told,) = endings(turn(TurnState.FAILED, error=fatal))
