@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from actors.cli.alert_words import alert_said, is_alert
 from actors.cli.arguments import Command
 from actors.cli.options import json_lines_option
 from actors.cli.output import on_one_line, one_line
@@ -95,7 +96,9 @@ def _show(received: Received, as_json: bool) -> None:
         *([f"received {received.count} times"] if received.count > 1 else []),
         *([f"answered {received.answered}"] if received.answered != 200 else []),
     ]
-    said = one_line(str(payload.get("content", payload.get("type", ""))), 200)
+    alert = is_alert(payload)
+    said = alert_said(payload) if alert else str(payload.get("content", payload.get("type", "")))
+    whom = payload.get("agent" if alert else "recipient", "?")
     told = f" ({', '.join(notes)})" if notes else ""
-    heading = f"{received.id}  {payload.get('type', '?')} for {payload.get('recipient', '?')}{told}"
-    click.echo(f"{on_one_line(heading)}: {said}")
+    heading = f"{received.id}  {payload.get('type', '?')} for {whom}{told}"
+    click.echo(f"{on_one_line(heading)}: {one_line(said, 200)}")

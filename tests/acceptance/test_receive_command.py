@@ -15,7 +15,12 @@ from outbox.signing import body_of, signature_headers
 from tests.command_line import SIGTERM, Folder, Running, folder
 from tests.outbox_doubles import OTHER_SECRET, SECRET
 
-ANSWER = {"type": "answer", "session": "ana", "recipient": "ana", "content": "It is on\nits way. \x1b[31m"}
+ANSWER: dict[str, object] = {
+    "type": "answer",
+    "session": "ana",
+    "recipient": "ana",
+    "content": "It is on\nits way. \x1b[31m",
+}
 
 
 @pytest.fixture
@@ -29,8 +34,10 @@ def start(command: Folder, *arguments: str) -> tuple[Running, str]:
     return running, running.until(r"Listening on (http://127\.0\.0\.1:\d+/)")[1]
 
 
-def post(url: str, *, secret: str = SECRET, delivery_id: str = "d1", attempt: int = 1) -> tuple[int, str | None]:
-    body = body_of(ANSWER)
+def post(
+    url: str, *, secret: str = SECRET, delivery_id: str = "d1", attempt: int = 1, payload: dict[str, object] = ANSWER
+) -> tuple[int, str | None]:
+    body = body_of(payload)
     headers = signature_headers([secret], delivery_id=delivery_id, at=datetime.now(UTC), body=body)
     request = urllib.request.Request(url, body, {**headers, "insika-attempt": str(attempt)})
     try:
@@ -65,6 +72,14 @@ def test_each_delivery_is_one_line_and_steers_no_terminal(command: Folder):
     line = running.until(r"(?m)^d1.*$")[0]
     assert line == "d1  answer for ana: It is on its way. \u241b[31m"
     assert running.signal(SIGTERM) == 0
+
+
+def test_an_alert_says_of_whom_and_what(command: Folder):
+    running, url = start(command, "--secret", SECRET)
+    data = {"window": "daily", "level": "cap", "spent": 51, "cap": 50}
+    post(url, payload={"type": "budget_warning", "data": data, "meta": {}, "agent": "frugal"})
+    line = running.until(r"(?m)^d1.*$")[0]
+    assert line == "d1  budget_warning for frugal: daily budget, level cap: 51 of 50 tokens spent"
 
 
 def test_retries_can_be_tried_out(command: Folder):
