@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from datetime import datetime
+from typing import Any
 
 from rich.text import Text
 
 from actors.cli.approval_words import asked_about, expires_in, stands, why_not
 from actors.cli.json_views import speaker
-from actors.cli.output import on_one_line, one_line, printable
+from actors.cli.output import how_long, on_one_line, one_line, printable
 from insika.storage.rows import ApprovalSummary, Decided, LogEntry, TurnRow, TurnState, Verdict
 from insika.turn.sentences import MARK
 
@@ -29,6 +31,9 @@ _BEFORE_A_RETRY: Mapping[str, str] = {
     "provider_unavailable": "It may be well again soon: ",
 }
 """What a person should know of a model's failure, by its type."""
+
+_WAITS = ("budget_exceeded", "circuit_open", "provider_unavailable")
+"""Failures that time mends, where they say after how long."""
 
 
 def note(text: str) -> Text:
@@ -97,9 +102,25 @@ def ended(turn: TurnRow, session: str, *, answered: Collection[str], reply: str 
     error = turn.error or {}
     why = f"{error.get('type', turn.outcome)}: {error.get('message', 'no reason is known')}"
     if turn.state is TurnState.FAILED:
-        again = f"{_BEFORE_A_RETRY.get(str(error.get('type')), '')}`insika sessions retry {session}` runs it once more."
-        return [Text(f"The turn failed. {printable(why)}. {again}".replace("..", "."), style="red")]
+        return [Text(f"The turn failed. {printable(why)}.{_again(error, session)}".replace("..", "."), style="red")]
     return [note(f"the turn was {turn.state}: {why}")]
+
+
+def _again(error: Mapping[str, Any], session: str) -> str:
+    """When it is worth running once more, and how. Nothing of what a policy denies: it would be denied again."""
+    type_, after = str(error.get("type")), error.get("retry_after")
+    if type_ == "policy_denied":
+        return ""
+    how = f"`insika sessions retry {session}` runs it once more."
+    if type_ in _WAITS and isinstance(after, int | float) and after >= 1:
+        return f" In about {_about(after)}, {how}"
+    return f" {_BEFORE_A_RETRY.get(type_, '')}{how}"
+
+
+def _about(seconds: float) -> str:
+    """Rounded up, for before that it would be in vain: to minutes from one on, to hours from two on."""
+    unit = next((unit for unit in (3_600, 60) if seconds > unit * (2 if unit > 60 else 1)), 1)
+    return how_long(math.ceil(seconds / unit) * unit)
 
 
 def _refused(turn: TurnRow, reply: str) -> list[Text]:

@@ -120,6 +120,28 @@ def test_a_model_that_failed_is_told_with_what_to_do() -> None:
         "The turn failed. provider_fatal: agent 'shop' cannot be run here: ANTHROPIC_API_KEY is not set. Asking again "
         "as things stand would not help; when that is mended, `insika sessions retry s` runs it once more."
     )
-    away = {"type": "provider_unavailable", "message": "anthropic answered 529", "retry_after": 7}
+    away = {"type": "provider_unavailable", "message": "anthropic answered 529"}
     (told,) = endings(turn(TurnState.FAILED, error=away))
     assert "It may be well again soon: `insika sessions retry s` runs it once more." in told
+
+
+@pytest.mark.parametrize(
+    ("type_", "after", "when"),
+    [
+        ("provider_unavailable", 7, "In about 7 s, "),
+        ("circuit_open", 59.2, "In about 1 min, "),
+        ("circuit_open", 299.6, "In about 5 min, "),
+        ("budget_exceeded", 45_001.0, "In about 13 h, "),
+        ("budget_exceeded", None, ""),
+        ("provider_unavailable", 0, "It may be well again soon: "),
+    ],
+)
+def test_a_failure_that_time_mends_says_after_how_long(type_: str, after: float | None, when: str) -> None:
+    error = {"type": type_, "message": "not now", **({} if after is None else {"retry_after": after})}
+    (told,) = endings(turn(TurnState.FAILED, error=error))
+    assert told == f"The turn failed. {type_}: not now. {when}`insika sessions retry s` runs it once more."
+
+
+def test_what_a_policy_denies_is_not_to_be_run_once_more() -> None:
+    error = {"type": "policy_denied", "message": "too many turns"}
+    assert endings(turn(TurnState.FAILED, error=error)) == ["The turn failed. policy_denied: too many turns."]
