@@ -44,7 +44,7 @@ def dev(context: click.Context, agent: str | None, model: str | None, session: s
 
     \b
     Example:  insika dev
-              insika dev --model anthropic/claude-sonnet-4-5
+              insika dev --model anthropic/claude-sonnet-5-5
               echo "where is order 1234?" | insika dev --model offline/demo
     """
     if not 0 < len(session) <= SESSION_MAX:

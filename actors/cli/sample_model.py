@@ -19,7 +19,7 @@ from insika.providers.offline import NOTICE
 
 _BACK = f"`--model {OFFLINE_DEMO}` takes the script"
 
-_CLAUDE = "claude-sonnet-4-5"
+_CLAUDE = "claude-sonnet-5-5"
 _MODELS: Mapping[Dialect, str] = {
     Dialect.OPENAI: "gpt-4o-mini",
     Dialect.DEEPSEEK: "deepseek-chat",

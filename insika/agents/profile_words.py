@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_MODEL = "provider/name, such as anthropic/claude-sonnet-4-5, openai/gpt-4o-mini or offline/demo"
+_MODEL = "provider/name, such as anthropic/claude-sonnet-5-5, openai/gpt-4o-mini or offline/demo"
 
 MEANINGS: Mapping[str, str] = {
     "id": "The name of the agent, by which jobs ask for it.",

@@ -66,8 +66,8 @@ class Crossing:
     since: datetime
 
     def key(self, tenant: str, agent: str) -> str:
-        """The same for everybody who sees this level of this cap reached in this window, and for nothing else: a cap that
-        is raised meanwhile is told of anew."""
+        """The same for everybody who sees this level of this cap reached in this window, and for nothing else: of a cap
+        that was raised meanwhile people are told anew."""
         whose = canonical_digest([tenant, agent])[:32]
         return f"budget/{whose}/{self.window}/{self.since:%Y-%m-%d}/{self.level}/{self.cap}"
 

@@ -1,4 +1,4 @@
-"""Which provider speaks for a model reference such as `offline/demo` or `anthropic/claude-sonnet-4-5`."""
+"""Which provider speaks for a model reference such as `offline/demo` or `anthropic/claude-sonnet-5-5`."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from tests.vendors.troubles import Refuses
 
 KEYS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
 URLS = {"anthropic": "ANTHROPIC_BASE_URL", "openai": "OPENAI_BASE_URL"}
-SAMPLE = {"anthropic": "anthropic/claude-sonnet-4-5", "openai": "openai/gpt-4o-mini"}
+SAMPLE = {"anthropic": "anthropic/claude-sonnet-5-5", "openai": "openai/gpt-4o-mini"}
 NO_MODEL = "offline/demo is a scripted stand-in, not a language model."
 ANSWER = "Order 1234 (Field Notes) is on its way."
 
@@ -97,7 +97,7 @@ def test_the_sample_agent_follows_the_keys_and_what_is_asked_for(shop: Folder) -
 
 
 def test_a_model_that_cannot_be_asked_for_is_told_before_anything_is_said(shop: Folder) -> None:
-    missing = shop.insika("dev", "--model", "anthropic/claude-sonnet-4-5", input="hello\n")
+    missing = shop.insika("dev", "--model", "anthropic/claude-sonnet-5-5", input="hello\n")
     assert missing.code == 1
     assert "ANTHROPIC_API_KEY is not set; mend that and start again. `insika dev --model offline/demo`" in missing.err
     unknown = shop.insika("dev", "--model", "nowhere/x", input="hello\n")

@@ -40,9 +40,9 @@ def test_without_a_key_it_is_the_script_and_says_what_a_real_model_wants() -> No
 @pytest.mark.parametrize(
     ("variables", "reference", "variable"),
     [
-        ({"ANTHROPIC_API_KEY": KEY}, "anthropic/claude-sonnet-4-5", "ANTHROPIC_API_KEY"),
+        ({"ANTHROPIC_API_KEY": KEY}, "anthropic/claude-sonnet-5-5", "ANTHROPIC_API_KEY"),
         ({"OPENAI_API_KEY": KEY}, "openai/gpt-4o-mini", "OPENAI_API_KEY"),
-        ({"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY}, "anthropic/claude-sonnet-4-5", "ANTHROPIC_API_KEY"),
+        ({"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY}, "anthropic/claude-sonnet-5-5", "ANTHROPIC_API_KEY"),
         (
             {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": "https://api.deepseek.com"},
             "openai/deepseek-chat",
@@ -140,8 +140,8 @@ def test_who_is_not_there_is_named() -> None:
 
 
 def test_the_sample_is_known_on_any_model_and_is_the_same_each_time() -> None:
-    profile = demo_profile("anthropic/claude-sonnet-4-5")
-    assert profile.revision() == demo_profile("anthropic/claude-sonnet-4-5").revision()
+    profile = demo_profile("anthropic/claude-sonnet-5-5")
+    assert profile.revision() == demo_profile("anthropic/claude-sonnet-5-5").revision()
     assert profile.revision() != demo_profile().revision()
     assert is_sample(profile.document())
     assert is_sample(demo_profile().document())
