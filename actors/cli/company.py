@@ -17,7 +17,7 @@ from actors.samples.demo_agent import DEMO, demo_profile
 from insika.config_files import load_profile_folder
 from insika.model_endpoints import OFFLINE, HostedModels
 from insika.providers.catalog import ModelCatalog
-from insika.providers.offline import NOTICE
+from insika.providers.offline import notice
 from insika.storage.rows import Revision
 
 
@@ -65,19 +65,18 @@ class Company:
     async def put_sample_in_force(self, configuration: Configuration, partner: Partner | None) -> Sequence[str]:
         """On `partner`'s model, where that is the sample; otherwise on the one that is chosen now. Nothing where there
         is no sample. Answers what whoever starts this process should know of all models."""
-        scripted = any(
-            _is_script(model) for agent, model in self.models_of.items() if agent != DEMO or not self.sampled
-        )
+        others = {model for agent, model in self.models_of.items() if agent != DEMO or not self.sampled}
+        scripted = [notice(model) for model in sorted(others) if _is_script(model)]
         if not self.sampled:
-            return (NOTICE,) if scripted else ()
+            return scripted
         sample = partner if partner is not None and partner.agent == DEMO else self.partner(DEMO, None)
         await configuration.apply_profiles([demo_profile(sample.model)], from_file=True)
         await configuration.refresh()
-        return tuple(dict.fromkeys([*sample.told, *([NOTICE] if scripted else [])]))
+        return tuple(dict.fromkeys([*sample.told, *scripted]))
 
     def _told_of(self, agent: str, model: str) -> tuple[str, ...]:
         if _is_script(model):
-            return (NOTICE,)
+            return (notice(model),)
         why = self.catalog.lack(model, self.given)
         without = f"With `model: {OFFLINE}/demo` in its profile it goes on without one."
         return (f"{agent} cannot answer yet: {why}. Set it and start again. {without}",) if why else ()

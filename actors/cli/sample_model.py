@@ -12,10 +12,10 @@ from actors.cli.refusals import Refused
 from actors.references import model_problems
 from actors.samples.demo_agent import OFFLINE_DEMO, demo_profile
 from insika.errors import InvalidConfiguration
-from insika.model_endpoints import Dialect, HostedModels, Kind
+from insika.model_endpoints import OFFLINE, Dialect, HostedModels, Kind
 from insika.providers.catalog import ModelCatalog
 from insika.providers.hosted import BUILT_IN
-from insika.providers.offline import NOTICE
+from insika.providers.offline import notice
 
 _BACK = f"`--model {OFFLINE_DEMO}` takes the script"
 
@@ -48,7 +48,7 @@ def sample_model(asked: str | None, models: ModelCatalog, given: Sequence[Hosted
             return _by_key(hosted)
     lacks = "; ".join(why for hosted in built_in if (why := models.hosted.lack(hosted)))
     wants = f"To talk with a real model, see to one of these and start again: {lacks}."
-    return SampleModel(OFFLINE_DEMO, (NOTICE, wants) if lacks else (NOTICE,))
+    return SampleModel(OFFLINE_DEMO, (notice(OFFLINE_DEMO), *([wants] if lacks else [])))
 
 
 def _asked(asked: str, models: ModelCatalog, given: Sequence[HostedModels]) -> SampleModel:
@@ -61,7 +61,7 @@ def _asked(asked: str, models: ModelCatalog, given: Sequence[HostedModels]) -> S
     if why := models.lack(asked, given):
         raise Refused(f"{why}; mend that and start again. `insika dev --model {OFFLINE_DEMO}` goes on without a model.")
     if models.own(asked) is not None:
-        return SampleModel(asked, (NOTICE,) if asked == OFFLINE_DEMO else ())
+        return SampleModel(asked, (notice(asked),) if asked.startswith(f"{OFFLINE}/") else ())
     return SampleModel(asked, (f"A hosted model answers, which may cost money; {_BACK}.",))
 
 

@@ -16,7 +16,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from actors.receiver import Received
-from insika.providers.offline import NOTICE
+from actors.samples.demo_agent import OFFLINE_DEMO
+from insika.providers.offline import notice
 from insika.text import counted
 
 Event = Mapping[str, Any]
@@ -42,7 +43,7 @@ class JsonNarrator:
     """Everything, one object a line; each has an `event`."""
 
     def opening(self, directory: str, receiver: str) -> None:
-        self._say("demo.started", directory=directory, receiver=receiver, notice=NOTICE)
+        self._say("demo.started", directory=directory, receiver=receiver, notice=notice(OFFLINE_DEMO))
 
     def scene(self, title: str) -> None:
         self._say("demo.scene", title=title)
@@ -72,7 +73,7 @@ class TerminalNarrator:
         self._console = console
 
     def opening(self, directory: str, receiver: str) -> None:
-        self._line(f"[dim]{escape(NOTICE)} No network and no key are used.[/dim]")
+        self._line(f"[dim]{escape(notice(OFFLINE_DEMO))} No network and no key are used.[/dim]")
         self._line(f"[dim]Store: SQLite in {escape(directory)}. Answers are delivered to {escape(receiver)}.[/dim]")
 
     def scene(self, title: str) -> None:

@@ -1,6 +1,6 @@
 """The offline provider: scripts speak where a language model would. It needs no network and no key.
 
-It is a stand-in for demonstration and tests and must never be taken for a model; commands that use it print `NOTICE`.
+It is a stand-in for demonstration and tests and must never be taken for a model; commands that use it print `notice`.
 It streams, measures and fails through the same port as the real providers.
 """
 
@@ -16,9 +16,12 @@ from insika.ports import Finished, ModelEvent, ModelRequest, TextDelta
 from insika.providers.scene import Scene, next_call_id
 from insika.providers.script import Call, Calls, Cut, Fail, Say, Script
 
-NOTICE = "offline/demo is a scripted stand-in, not a language model."
-
 CHARACTERS_PER_TOKEN = 4
+
+
+def notice(reference: str) -> str:
+    """What to tell people who talk with this model of the offline provider."""
+    return f"{reference} is a scripted stand-in, not a language model."
 
 
 class BeforeChunk(Protocol):

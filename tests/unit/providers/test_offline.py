@@ -9,7 +9,7 @@ import pytest
 from insika.errors import ProviderError, ProviderFatal
 from insika.messages import Message, ToolCall, Usage, assistant, tool_result, user
 from insika.ports import Finished, ModelEvent, ModelProvider, ModelRequest, TextDelta, ToolSpec
-from insika.providers.offline import NOTICE, OfflineProvider, split_text
+from insika.providers.offline import OfflineProvider, notice, split_text
 from insika.providers.script import Call, Calls, Cut, Fail, Say, Script, Step
 
 TOOLS = (ToolSpec("find", "", {}),)
@@ -165,4 +165,4 @@ async def test_a_held_stream_can_be_abandoned() -> None:
 
 
 def test_the_notice_says_what_it_is_not() -> None:
-    assert "not a language model" in NOTICE
+    assert notice("offline/down") == "offline/down is a scripted stand-in, not a language model."

@@ -12,6 +12,7 @@ from actors.cli.refusals import NotFound, Refused
 from actors.cli.sample_model import SampleModel, sample_model
 from actors.samples.demo_agent import demo_profile, is_sample, offline_models
 from insika.providers.catalog import ModelCatalog
+from insika.providers.demo_script import demo_script
 from insika.providers.hosted import HostedProviders
 from insika.settings import load_settings
 
@@ -82,6 +83,11 @@ def test_what_is_asked_for_is_taken() -> None:
     assert chosen("anthropic/claude-opus-4-5", ANTHROPIC_API_KEY=KEY).reference == "anthropic/claude-opus-4-5"
 
 
+def test_a_script_of_one_s_own_is_named_for_what_it_is() -> None:
+    found = sample_model("offline/down", offline_models(scripts={"down": demo_script()}), ())
+    assert found.told == ("offline/down is a scripted stand-in, not a language model.",)
+
+
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
@@ -120,6 +126,8 @@ def test_one_s_own_agent_speaks_with_what_its_profile_names() -> None:
     keys = {"ANTHROPIC_API_KEY": KEY}
     partner = company(False, keys, shop="offline/demo").partner(None, None)
     assert (partner.agent, partner.model, partner.told) == ("shop", "offline/demo", (NOTICE,))
+    down = company(False, keys, shop="offline/down").partner(None, None)
+    assert down.told == ("offline/down is a scripted stand-in, not a language model.",)
     assert company(False, keys, shop="anthropic/x").partner("shop", None).told == ()
     (told,) = company(False, shop="anthropic/x").partner(None, None).told
     assert told.startswith("shop cannot answer yet: provider anthropic cannot be asked from this process: ANTHROPIC_")
