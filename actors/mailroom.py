@@ -86,6 +86,10 @@ class Mailroom:
             await self._refuse(loaded, begin, refused)
         return not refused
 
+    async def moderated(self, loaded: Loaded, seen: Seen, turn_id: str, mail: Sequence[Mail]) -> Mapping[int, Refusal]:
+        """Those of the running turn's messages that a moderator refuses. They have been said: none of them ends."""
+        return await self._moderation.refusals(Occasion(loaded, seen, turn_id), mail)
+
     async def screen_steers(self, loaded: Loaded, seen: Seen, turn_id: str, steers: Sequence[Mail]) -> bool:
         """The same for messages that are about to join the running turn."""
         refused = await self._world.guard.refusals(steers)

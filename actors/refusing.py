@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from actors.lease import Lease
 from actors.stage import Addressee
-from actors.turn_events import events_of
+from actors.turn_events import ScopedEvents, events_of
 from actors.turn_start import tell_completed
 from actors.world import World
 from insika.crash_points import CrashPoint
@@ -54,7 +54,7 @@ class Refusing:
 
     async def all(self, loaded: Loaded, seen: Seen, of: Mail, ends: EndsTurn, refused: Mapping[int, Refusal]) -> None:
         """Nothing is left of a turn. `of`: what opened it."""
-        answer = Answer(0, _reply(refused), OUTCOME, agent=of.agent)
+        answer = Answer(0, reply_of(refused), OUTCOME, agent=of.agent)
         deliveries = await self._deliveries(loaded, of, ends.turn_id, answer)
         positions = tuple(sorted(refused))
         await self._write(
@@ -96,10 +96,7 @@ class Refusing:
     ) -> None:
         """`answer`: the turn has ended with it."""
         emit = events_of(loaded, self._lease.epoch, self._world.events, self._world.clock, turn_id, agent)
-        found = Counter((refusal.reason, refusal.pattern) for refusal in refused.values())
-        for (reason, pattern), count in found.items():
-            named = {"pattern": pattern} if pattern else {}
-            emit(EventType.GUARDRAIL_BLOCKED, {"reason": reason, **named, "count": count})
+        tell_blocked(emit, refused)
         if answer is None:
             return
         if answer.content:
@@ -107,6 +104,13 @@ class Refusing:
         tell_completed(emit, answer)
 
 
-def _reply(refused: Mapping[int, Refusal]) -> str:
+def tell_blocked(emit: ScopedEvents, refused: Mapping[int, Refusal]) -> None:
+    found = Counter((refusal.reason, refusal.pattern) for refusal in refused.values())
+    for (reason, pattern), count in found.items():
+        named = {"pattern": pattern} if pattern else {}
+        emit(EventType.GUARDRAIL_BLOCKED, {"reason": reason, **named, "count": count})
+
+
+def reply_of(refused: Mapping[int, Refusal]) -> str:
     """Of the first that has one."""
     return next((refused[position].reply for position in sorted(refused) if refused[position].reply), "")

@@ -6,7 +6,7 @@ whether it may be written is decided by the store, and what arrives meanwhile go
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -32,6 +32,7 @@ from insika.storage.operations import (
 )
 from insika.storage.port import NOTHING_OF_THE_LOG
 from insika.storage.rows import Committed, Loaded, Mail, TurnState, Verdict
+from insika.turn.input_guard import Refusal
 from insika.turn.log import Answer, Failure, Superseded
 from insika.turn.queue_policy import cuts_of, next_settlement
 
@@ -89,6 +90,10 @@ class OwnedTurnLog:
     def hand_to(self, agent: str) -> None:
         """The turn is this agent's, to whom it was not sent: its guard looks at what joins."""
         self._handed_to = agent
+
+    async def moderated(self, mail: Sequence[Mail]) -> Mapping[int, Refusal]:
+        """Those of the turn's messages that a moderator refuses: of the agent that the rows name."""
+        return await self._mailroom.moderated(self._loaded, self._seen, self._turn_id, mail)
 
     def may_start(self) -> None:
         self._lease.may_start()

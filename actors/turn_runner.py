@@ -16,7 +16,7 @@ from actors.turn_events import ScopedEvents, events_of
 from actors.turn_log import Held, OwnedTurnLog
 from actors.turn_opening import TurnOpening
 from actors.turn_routing import TurnRouting
-from actors.turn_start import CLASSIFY, applicant_again, first_call
+from actors.turn_start import CLASSIFY, applicant_again, first_call, opening_mail_again
 from actors.unanswered import UnansweredTurn
 from actors.world import World
 from insika.crash_points import CrashPoint
@@ -93,8 +93,9 @@ class TurnRunner:
         to = Addressee(first.agent, first.channel, first.recipient)
         times = await self._times_of(first.at, opened.emit)
         log = self._log(left, begin.turn_id, steers, to)
-        turn = UnansweredTurn(loaded.session, opened.applicant, log, opened.emit, times, staged, first_call(staged))
-        turn.classified = int(first_call(staged).purpose == CLASSIFY)
+        call, session = first_call(staged), loaded.session
+        turn = UnansweredTurn(session, opened.applicant, begin.mail, log, opened.emit, times, staged, call)
+        turn.classified = int(call.purpose == CLASSIFY)
         return await self._go(left, turn, state_from_log(begin.turn_id, opened.log, (), (), fresh=False), steers)
 
     async def resume(self, loaded: Loaded, turn: TurnRow) -> bool:
@@ -121,7 +122,8 @@ class TurnRunner:
         times = await self._times_of(turn.created_at, emit, turn.started_at)
         steers = steer_room(loaded)
         log = self._log(loaded, turn.id, steers, to)
-        unanswered = UnansweredTurn(loaded.session, applicant_again(loaded, turn), log, emit, times, staged, None)
+        applicant, opening = applicant_again(loaded, turn), opening_mail_again(loaded, turn)
+        unanswered = UnansweredTurn(loaded.session, applicant, opening, log, emit, times, staged, None)
         unanswered.classified = max((row.attempt for row in loaded.model_calls if row.purpose == CLASSIFY), default=0)
         unanswered.unbooked, unanswered.lost = state.unbooked, self._routing.owed
         return await self._go(loaded, unanswered, state, steers)

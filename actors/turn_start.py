@@ -13,7 +13,7 @@ from insika.events import EventType
 from insika.messages import user
 from insika.reliability.chain import ModelSource
 from insika.storage.operations import FinishAtOnce, ModelCallKey, NewAlert, NewDelivery, StartTurn
-from insika.storage.rows import Loaded, LogEntry, TurnRow
+from insika.storage.rows import Loaded, LogEntry, Mail, TurnRow, Verdict
 from insika.turn.log import Answer
 from insika.turn.queue_policy import Begin
 
@@ -50,6 +50,32 @@ def applicant_again(loaded: Loaded, turn: TurnRow) -> Applicant:
         turn.recipient,
         None,
         turn.origin,
+    )
+
+
+def opening_mail_again(loaded: Loaded, turn: TurnRow) -> tuple[Mail, ...]:
+    """The messages that opened a turn that is taken up again, for a guard to look at: their places, and what they say.
+    How they arrived stood in their rows alone."""
+    return tuple(
+        Mail(
+            entry.position,
+            "",
+            "",
+            None,
+            entry.message.content,
+            turn.created_at,
+            Verdict.ACCEPTED,
+            turn.id,
+            None,
+            0,
+            0,
+            turn.agent,
+            turn.channel,
+            turn.recipient,
+            turn.origin,
+        )
+        for entry in loaded.log
+        if entry.turn_id == turn.id and entry.step == 0 and entry.position is not None
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from actors.admission import Applicant
@@ -11,20 +12,21 @@ from actors.turn_log import OwnedTurnLog
 from insika.errors import InsikaError
 from insika.messages import NO_USAGE, Usage
 from insika.storage.operations import ModelCallKey
-from insika.storage.rows import SessionRow
+from insika.storage.rows import Mail, SessionRow
 from insika.turn.log import Answer, Failure
 from insika.turn.times import TurnTimes
 
 
 @dataclass(slots=True)
 class UnansweredTurn:
-    """`staged` is by the agent that has it. `opened`: the row of the next request, where this owner has written one and
-    nobody has asked. `classified`: how many requests to classifiers have rows. `unbooked`: a row of an owner before
-    this one is open, and `lost` is what it cost, where this owner knows although it could not write it. `usage`: what
-    was booked since this owner took the turn up."""
+    """`staged` is by the agent that has it. `opening` are the messages that it answers, as guards look at them. `opened`:
+    the row of the next request, where this owner has written one and nobody has asked. `classified`: how many requests
+    to classifiers have rows. `unbooked`: a row of an owner before this one is open, and `lost` is what it cost, where
+    this owner knows although it could not write it. `usage`: what was booked since this owner took the turn up."""
 
     session: SessionRow
     applicant: Applicant
+    opening: Sequence[Mail]
     log: OwnedTurnLog
     emit: ScopedEvents
     times: TurnTimes
