@@ -25,6 +25,7 @@ from actors.cli.refusals import NotFound, Refused, no_session
 from actors.cli.running import open_desk, open_store, run
 from actors.cli.short_ids import as_given, whole_id
 from actors.cli.turn_times import STEPS, step_rows, times_shown
+from actors.turn_start import CLASSIFY
 from insika.storage.port import ReadStore
 from insika.storage.rows import (
     TERMINAL,
@@ -36,9 +37,13 @@ from insika.storage.rows import (
     TurnState,
     Verdict,
 )
+from insika.turn.moderating import MODERATE
 
 ID = click.argument("turn_id", metavar="ID")
 """Or its beginning."""
+REFUSED = "by a guard: nothing of it is in the conversation; why is told by the event guardrail_blocked"
+ASKED_BEFORE = (MODERATE, CLASSIFY)
+"""What is asked of models before the requests of a step that depend on it, in that order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +157,12 @@ def cancel(context: click.Context, turn_id: str, *, wait: bool, as_json: bool) -
     context.exit(0 if ended is None or ended.state is TurnState.CANCELLED else 1)
 
 
+def as_asked(call: ModelCallRow) -> tuple[int, int, int]:
+    """Sorts the requests of a turn by step, and within a step by what depended on what."""
+    rank = ASKED_BEFORE.index(call.purpose) if call.purpose in ASKED_BEFORE else len(ASKED_BEFORE)
+    return call.step, rank, call.attempt
+
+
 def _print(turn: Turn) -> None:
     row, usage = turn.row, json_views.spent(turn.model_calls)
     print_fields(
@@ -160,6 +171,7 @@ def _print(turn: Turn) -> None:
             "session": turn.session.name if turn.session else None,
             "tenant": (turn.session.tenant or None) if turn.session else None,
             "state": how_it_stands(row),
+            "refused": REFUSED if row.state is TurnState.REFUSED else None,
             "agent": row.agent,
             "route": row.route,
             "channel": row.channel,
@@ -221,7 +233,8 @@ async def _turn(turn_id: str) -> Turn:
     async with open_store() as store:
         row = await _named(store, turn_id)
         session = await store.session_by_id(row.session_id)
-        return Turn(row, session, tuple(await store.calls(row.id)), tuple(await store.model_calls(row.id)))
+        model_calls = sorted(await store.model_calls(row.id), key=as_asked)
+        return Turn(row, session, tuple(await store.calls(row.id)), tuple(model_calls))
 
 
 async def _cancel(turn_id: str, *, wait: bool) -> Cancelled:
