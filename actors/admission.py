@@ -1,7 +1,8 @@
 """Whether a turn that is about to begin may ask a model: the edge limits, then the calendar budgets. Nothing is written
 here; what the answer leads to is written with the turn's beginning. The user's own policies come after them, elsewhere.
 
-Asked once a turn, of the agent that has it: a turn that is taken up again was admitted when it began.
+Asked once a turn, of the agent that has it: a turn that is taken up again was admitted when it began. One that a guard
+refuses is only counted.
 """
 
 from __future__ import annotations
@@ -85,11 +86,19 @@ class Admissions(Protocol):
         """Raises StoreUnavailable."""
         ...
 
+    async def attempt(self, agent: str, turn: Applicant) -> Limited | Admitted:
+        """Count a turn that a guard refuses, and that asks nobody, among those of its session, once however often it
+        is counted. Limited: the session has begun too many, and nobody needs to answer it."""
+        ...
+
 
 class EveryoneAdmitted:
     """No limits are kept: for those who bring a world of their own."""
 
     async def ask(self, profile: Profile, turn: Applicant) -> Admission:
+        return Admitted()
+
+    async def attempt(self, agent: str, turn: Applicant) -> Limited | Admitted:
         return Admitted()
 
 
@@ -108,6 +117,16 @@ class KeptLimits:
         if profile.budget is None or not has_cap(profile.budget):
             return Admitted()
         return await self._by_budget(profile, profile.budget, turn)
+
+    async def attempt(self, agent: str, turn: Applicant) -> Limited | Admitted:
+        known = self._configuration.agents.current(agent)
+        if known is None:
+            return Admitted()
+        rules = self._configuration.edge_rules(known.profile)
+        attempts = rules.attempts(turn.tenant, turn.session, turn.turn_id)
+        if attempts and (reading := breach(await self._windows.admit(attempts))) is not None:
+            return Limited(rules.response, _breached(reading))
+        return Admitted()
 
     async def _by_budget(self, profile: Profile, budget: Budget, turn: Applicant) -> Admission:
         calendar = Calendar.of(turn.now)

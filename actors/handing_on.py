@@ -58,8 +58,12 @@ class HandingOn:
         return False
 
     async def _refuse(self, turn: UnansweredTurn, agent: str, refused: Mapping[int, Refusal]) -> None:
-        await turn.answer(reply_of(refused), OUTCOME)
-        tell_blocked(turn.emit.about(agent), refused)
+        counted = await self._world.admissions.attempt(agent, turn.applicant)
+        emit = turn.emit.about(agent)
+        await turn.answer("" if isinstance(counted, Limited) else reply_of(refused), OUTCOME)
+        tell_blocked(emit, refused)
+        if isinstance(counted, Limited):
+            emit(EventType.LIMIT_BREACHED, counted.breached)
 
     async def _warn(self, turn: UnansweredTurn, agent: str, warnings: Warnings) -> None:
         if warnings.alerts:

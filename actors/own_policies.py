@@ -16,7 +16,7 @@ from typing import Any
 
 import structlog
 
-from actors.admission import Admission, Admissions, Admitted, Applicant, Refused
+from actors.admission import Admission, Admissions, Admitted, Applicant, Limited, Refused
 from insika.agents.policies import own_policies
 from insika.agents.profile import Profile
 from insika.documents import canonical_digest
@@ -54,6 +54,9 @@ class PolicedAdmissions:
             return admission
         denied = await self._denied_once(names, _arrival(profile, turn))
         return admission if denied is None else Refused(denied, admission.warnings)
+
+    async def attempt(self, agent: str, turn: Applicant) -> Limited | Admitted:
+        return await self._limits.attempt(agent, turn)
 
     async def _denied_once(self, names: tuple[str, ...], arrival: Arrival) -> PolicyDenied | None:
         question = (arrival.turn_id, arrival.agent, names, canonical_digest(arrival.texts))

@@ -1,5 +1,6 @@
 """Ends messages that a guard has refused. A turn of which nothing is left ends with them: it is refused, and the person
-is told so in the same write, by the safe reply of what was refused first.
+is told so in the same write, by the safe reply of what was refused first. It counts in its session's rate limit; past
+that it is refused all the same, and nobody is told.
 
 Neither the text nor the reply enters the conversation: a model that reads later that something was refused would be
 asked about it.
@@ -11,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from actors.admission import Applicant, Limited
 from actors.lease import Lease
 from actors.stage import Addressee
 from actors.turn_events import ScopedEvents, events_of
@@ -50,11 +52,15 @@ class Refusing:
     ) -> None:
         """Others are left. `of`: one of those who belong together; the news is of `turn_id`."""
         await self._write(seen, SettleMail(tuple(sorted(refused)), Ended.REFUSED, None, TurnState.REFUSED))
-        self._tell(loaded, turn_id, of.agent, refused)
+        tell_blocked(self._events(loaded, turn_id, of.agent), refused)
 
     async def all(self, loaded: Loaded, seen: Seen, of: Mail, ends: EndsTurn, refused: Mapping[int, Refusal]) -> None:
         """Nothing is left of a turn. `of`: what opened it."""
-        answer = Answer(0, reply_of(refused), OUTCOME, agent=of.agent)
+        session = loaded.session
+        applicant = Applicant(session.tenant, session.name, ends.turn_id, loaded.now)
+        counted = await self._world.admissions.attempt(of.agent, applicant)
+        reply = "" if isinstance(counted, Limited) else reply_of(refused)
+        answer = Answer(0, reply, OUTCOME, agent=of.agent)
         deliveries = await self._deliveries(loaded, of, ends.turn_id, answer)
         positions = tuple(sorted(refused))
         await self._write(
@@ -72,7 +78,13 @@ class Refusing:
         )
         if deliveries:
             self._world.wakes.delivery()
-        self._tell(loaded, ends.turn_id, of.agent, refused, answer)
+        emit = self._events(loaded, ends.turn_id, of.agent)
+        tell_blocked(emit, refused)
+        if isinstance(counted, Limited):
+            emit(EventType.LIMIT_BREACHED, counted.breached)
+        if answer.content:
+            emit(EventType.CONTENT, {"step": answer.step, "attempt": 1, "text": answer.content})
+        tell_completed(emit, answer)
 
     async def _deliveries(self, loaded: Loaded, of: Mail, turn_id: str, answer: Answer) -> tuple[NewDelivery, ...]:
         if not answer.content:
@@ -86,22 +98,8 @@ class Refusing:
             raise Superseded
         self._world.crash(CrashPoint.MAIL_SETTLED)
 
-    def _tell(
-        self,
-        loaded: Loaded,
-        turn_id: str | None,
-        agent: str,
-        refused: Mapping[int, Refusal],
-        answer: Answer | None = None,
-    ) -> None:
-        """`answer`: the turn has ended with it."""
-        emit = events_of(loaded, self._lease.epoch, self._world.events, self._world.clock, turn_id, agent)
-        tell_blocked(emit, refused)
-        if answer is None:
-            return
-        if answer.content:
-            emit(EventType.CONTENT, {"step": answer.step, "attempt": 1, "text": answer.content})
-        tell_completed(emit, answer)
+    def _events(self, loaded: Loaded, turn_id: str | None, agent: str) -> ScopedEvents:
+        return events_of(loaded, self._lease.epoch, self._world.events, self._world.clock, turn_id, agent)
 
 
 def tell_blocked(emit: ScopedEvents, refused: Mapping[int, Refusal]) -> None:

@@ -19,10 +19,11 @@ from insika.turn.times import TurnTimes
 
 @dataclass(slots=True)
 class UnansweredTurn:
-    """`staged` is by the agent that has it. `opening` are the messages that it answers, as guards look at them. `opened`:
-    the row of the next request, where this owner has written one and nobody has asked. `classified`: how many requests
-    to classifiers have rows. `unbooked`: a row of an owner before this one is open, and `lost` is what it cost, where
-    this owner knows although it could not write it. `usage`: what was booked since this owner took the turn up."""
+    """`staged` is by the agent that has it. `opening` are the messages that it answers, as guards look at them.
+    `opened`: the row of the next request, where this owner has written one and nobody has asked. `classified`: how many
+    requests to classifiers have rows. `unbooked`: a row of an owner before this one is open, and `lost` is what it
+    cost, where this owner knows although it could not write it. `usage`: what was booked since this owner took it
+    up."""
 
     session: SessionRow
     applicant: Applicant

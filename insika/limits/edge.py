@@ -50,11 +50,15 @@ class EdgeRules:
         """Whether a channel that anybody may write to can be given to the agent: somebody bounds how often."""
         return self.chat_rate_limit > 0
 
+    def attempts(self, tenant: str, session: str, turn_id: str) -> tuple[TurnAttempt, ...]:
+        """What counts this turn in its session's window. Nothing where that limit is off."""
+        if self.chat_rate_limit <= 0:
+            return ()
+        return (TurnAttempt(tenant, session, turn_id, self.chat_rate_limit, self.chat_rate_window_s),)
+
     def checks(self, tenant: str, session: str, agent: str, turn_id: str) -> tuple[WindowCheck, ...]:
         """What is to be asked before this turn may ask a model. Nothing where all is off."""
-        found: list[WindowCheck] = []
-        if self.chat_rate_limit > 0:
-            found.append(TurnAttempt(tenant, session, turn_id, self.chat_rate_limit, self.chat_rate_window_s))
+        found: list[WindowCheck] = [*self.attempts(tenant, session, turn_id)]
         if self.agent_token_ceiling > 0:
             found.append(TokenCeiling(tenant, agent, self.agent_token_ceiling, self.agent_token_window_s))
         return tuple(found)

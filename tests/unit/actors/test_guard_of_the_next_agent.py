@@ -134,6 +134,17 @@ async def test_each_of_several_that_were_collected_is_heard(place_for, text) -> 
     assert model.asked("orders") == (0 if text == ATTACK else 1)
 
 
+async def test_past_the_other_agents_rate_limit_a_refusal_has_no_reply(place_for) -> None:
+    limited = orders(limits={"chat_rate_limit": 1})
+    process = await started(place_for(Script()), front(**OPEN), limited, model=models())
+    sent = [await process.send(ATTACK, channel=CHANNEL) for _ in range(3)]
+    await process.idle()
+    assert await told(process) == [("refused", REPLIES["injection"])]
+    assert [(await process.turn(each.turn_id)).outcome for each in sent] == ["refused"] * 3
+    assert [event.agent for event in process.events.of("limit_breached")] == ["orders"] * 2
+    assert len(await process.answers()) == 1
+
+
 # --- its moderator ----------------------------------------------------------------------------------------------------
 
 MODERATED = {"guardrails": {"moderator": "judge/small"}}

@@ -207,3 +207,92 @@ async def test_an_owner_that_dies_around_the_refusal_leaves_one_reply(place_for,
     await heir.finish()
     assert await told(heir) == [(refused.turn_id, "refused", REPLIES["injection"])]
     assert await heir.messages() == []
+
+
+# --- how many ---------------------------------------------------------------------------------------------------------
+
+
+def bounded(limit: int = 1, **limits):
+    return profile(limits={"chat_rate_limit": limit, **limits})
+
+
+async def test_refused_turns_count_as_attempts_and_past_the_limit_nobody_is_answered(place_for):
+    process = await started(place_for(SCRIPT), bounded())
+    refused = [await process.send(ATTACK, channel=CHANNEL) for _ in range(5)]
+    await process.idle()
+    assert await told(process) == [(refused[0].turn_id, "refused", REPLIES["injection"])]
+    states = [(await process.turn(each.turn_id)).state for each in refused]
+    assert states == [TurnState.REFUSED] * 5
+    assert len(process.events.of("guardrail_blocked")) == 5
+    breached = process.events.of("limit_breached")
+    assert [event.turn_id for event in breached] == [each.turn_id for each in refused[1:]]
+    assert {(event.data["kind"], event.data["limit"]) for event in breached} == {("chat_rate_limit", 1)}
+    assert len(process.events.of("content")) == 1
+    assert [event.data["outcome"] for event in process.events.of("turn_completed")] == ["refused"] * 5
+    limited = await process.send("hi", channel=CHANNEL)
+    await process.idle()
+    assert (await process.turn(limited.turn_id)).outcome == "limited"
+    assert process.model.requests == []
+
+
+async def test_in_the_next_window_and_in_another_session_a_refusal_is_answered_again(place_for):
+    place = place_for(SCRIPT)
+    process = await started(place, bounded())
+    for session in ("a", "a", "b"):
+        await process.send(ATTACK, session, channel=CHANNEL)
+        await process.idle()
+    place.clock.advance(60)
+    await process.send(ATTACK, "a", channel=CHANNEL)
+    await process.idle()
+    assert len(await process.select("SELECT * FROM outbox")) == 3
+
+
+async def test_without_a_limit_each_refusal_is_answered(place_for):
+    process = await started(place_for(SCRIPT), bounded(0))
+    for _ in range(3):
+        await process.send(ATTACK, channel=CHANNEL)
+    await process.idle()
+    assert len(await told(process)) == 3
+
+
+async def test_several_that_were_collected_and_all_refused_are_one_attempt(place_for):
+    process = await started(place_for(SCRIPT), bounded(2, queue_mode="collect", debounce_ms=1_000))
+    for _ in range(2):
+        await process.send(ATTACK, channel=CHANNEL)
+    await after_the_pause(process)
+    await process.send("hello", channel=CHANNEL)
+    await after_the_pause(process)
+    assert [outcome for _, outcome, _ in await told(process)] == ["refused", "completed"]
+
+
+async def test_a_refused_interrupt_counts_too(place_for):
+    gate, place = Gate(), place_for(SCRIPT)
+    place.shop.gates["look", 1] = gate
+    process = await started(place, bounded())
+    running = await process.send("long", channel=CHANNEL)
+    await gate.reached()
+    await process.send(ATTACK, channel=CHANNEL, queue_mode="interrupt")
+    gate.open()
+    await process.idle()
+    assert await told(process) == [(running.turn_id, "completed", "Done.")]
+    assert len(process.events.of("limit_breached")) == 1
+
+
+async def test_a_refusal_that_is_written_by_another_owner_is_not_counted_again(place_for):
+    place = place_for(SCRIPT)
+    process = await started(place, bounded())
+
+    async def hook(moment: str, operation: str) -> None:
+        if (moment, operation) == ("before", "settle_mail"):
+            process.store.dead = True
+            raise Died
+
+    process.store.hook = hook
+    refused = await process.send(ATTACK, channel=CHANNEL)
+    with pytest.raises(Died):
+        await process.runtime._running[refused.session_id]
+    await process.die()
+    place.clock.advance(LEASE_S + 1)
+    heir = await started(place, bounded())
+    await heir.finish()
+    assert await told(heir) == [(refused.turn_id, "refused", REPLIES["injection"])]

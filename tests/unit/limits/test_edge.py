@@ -47,6 +47,13 @@ def test_only_what_is_on_is_asked_about() -> None:
     assert both == (TurnAttempt("t", "s", "turn", 2, 60), TokenCeiling("t", "a", 9, 86_400))
 
 
+def test_a_turn_that_asks_nobody_is_counted_only_where_the_rate_is_limited() -> None:
+    assert EdgeRules(agent_token_ceiling=9).attempts("t", "s", "turn") == ()
+    assert EdgeRules(chat_rate_limit=2, agent_token_ceiling=9).attempts("t", "s", "turn") == (
+        TurnAttempt("t", "s", "turn", 2, 60),
+    )
+
+
 def test_of_several_breaches_the_one_that_lasts_longest_is_told() -> None:
     ends = datetime(2026, 11, 30, tzinfo=UTC)
     rate = WindowReading(TurnAttempt("t", "s", "turn", 2, 60), 3, ends, 10.0)
