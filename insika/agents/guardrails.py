@@ -29,9 +29,12 @@ Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
 _Known = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]{0,63}$")]
 _Reply = Annotated[str, StringConstraints(min_length=1, max_length=4_000)]
 
+_FINDS_NOTHING = "must not match the empty text"
+
 
 def _is_pattern(pattern: str) -> str:
-    LinearRegex(folded_pattern(pattern), ignore_case=True)
+    if LinearRegex(folded_pattern(pattern), ignore_case=True).found_in(b""):
+        raise ValueError(_FINDS_NOTHING)
     return pattern
 
 
@@ -80,7 +83,7 @@ class OwnRedaction(Document):
     @classmethod
     def _finds_something(cls, pattern: str) -> str:
         if LinearRegex(pattern).at(b"", 0, 0) is not None:
-            raise ValueError("must not match the empty text")
+            raise ValueError(_FINDS_NOTHING)
         return pattern
 
 

@@ -77,6 +77,9 @@ def test_every_key_is_read() -> None:
         ({"add": [{"pattern": "x"}]}, "add.0.id", "is required"),
         ({"add": [{"id": "a", "pattern": ""}]}, "add.0.pattern", "must not be empty, got ''"),
         ({"add": [{"id": "a", "pattern": "x", "veiw": "text"}]}, "add.0.veiw", "unknown key; did you mean view?"),
+        ({"add": [{"id": "a", "pattern": "acme|"}]}, "add.0.pattern", "must not match the empty text"),
+        ({"add": [{"id": "a", "pattern": "\u0301"}]}, "add.0.pattern", "must not match the empty text"),
+        ({"add": [{"id": "a", "pattern": "x", "unless": "y*"}]}, "add.0.unless", "must not match the empty text"),
         ({"redact": [{"kind": "a", "pattern": "x*"}]}, "redact.0.pattern", "must not match the empty text"),
         (
             {"redact": [{"kind": "a", "pattern": "x", "at_most": 257}]},
