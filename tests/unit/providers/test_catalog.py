@@ -166,7 +166,9 @@ def test_a_server_that_wants_no_key_needs_none() -> None:
 @pytest.mark.parametrize("value", ['"sk-quoted"', "'sk-quoted'", "sk two words", "sk-line\nend", "sk-é"])
 def test_what_cannot_be_a_key_is_told_and_not_shown(value: str) -> None:
     why = refused(catalog(ANTHROPIC_API_KEY=value), "anthropic/x")
-    assert why.startswith("provider anthropic cannot be asked from this process: ANTHROPIC_API_KEY holds what no key has")
+    assert why.startswith(
+        "provider anthropic cannot be asked from this process: ANTHROPIC_API_KEY holds what no key has"
+    )
     assert value not in why
 
 
