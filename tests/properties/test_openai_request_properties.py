@@ -95,7 +95,7 @@ FAKES = st.sampled_from(list(Fake)).flatmap(lambda fake: st.tuples(st.just(fake)
 
 
 @given(FAKES)
-@settings(max_examples=400)
+@settings(max_examples=2 * settings().max_examples)  # over five fakes
 def test_every_conversation_is_taken_and_says_what_it_said(case: tuple[Fake, ModelRequest]) -> None:
     fake, request = case
     seen = judged(request, fake)
@@ -118,7 +118,6 @@ def as_sent(message: Message) -> tuple[str, str, list[Any], str | None]:
 
 
 @given(FAKES, st.data())
-@settings(max_examples=200)
 def test_what_was_sent_earlier_in_the_turn_stands_at_the_head(
     case: tuple[Fake, ModelRequest], data: st.DataObject
 ) -> None:
