@@ -129,7 +129,8 @@ def test_every_failure_is_told_once_and_each_attempt_shows_under_its_own_number(
     assert len(told) == len(set(told)) == len(failures)
     shown = [(data["step"], data["attempt"]) for kind, data in turn.emit.events if kind in ("content", "thinking")]
     assert shown == sorted(shown)
-    unsent = sum(not failure.sent for failure in failures)
+    # Never sent, or refused with an HTTP error before a word or a count had come.
+    unbilled = sum(not failure.sent or not failure.pieces for failure in failures)
     free = [row for row in turn.log.model_calls.values() if row.usage == NO_USAGE]
-    assert len(free) == unsent
+    assert len(free) == unbilled
     assert len(model.requests) == len(failures) + len(STEPS)
