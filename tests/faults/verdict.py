@@ -233,7 +233,10 @@ def every_request_has_its_row(evidence: Evidence, gone: int) -> None:
     # A row is written before its request, so a death in between leaves a row without one; never the other way round.
     unasked = len(evidence.model_calls) - len(evidence.requests)
     assert 0 <= unasked <= gone * _AT_ONCE
-    at_nothing = [row["state"] for row in evidence.model_calls if not any(row[part] for part in _INPUT)]
+    # What a vendor refused outright costs nothing, and fails its turn.
+    refused = {turn["id"] for turn in evidence.turns if "provider_" in (turn["error"] or "")}
+    asked_for = [row for row in evidence.model_calls if row["turn_id"] not in refused]
+    at_nothing = [row["state"] for row in asked_for if not any(row[part] for part in _INPUT)]
     assert at_nothing.count("estimated") == len(at_nothing) <= unasked, "a request was booked at nothing"
     by_step = defaultdict(list)
     of_steps = [row for row in evidence.model_calls if row["purpose"] in _OF_STEPS]
