@@ -4,6 +4,7 @@ ask Redis for."""
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 
 import redis
@@ -72,7 +73,7 @@ async def a_turn_of_both_is_booked_as_it_was_charged(cluster, first, second):
     assert [booked(row) for row in rows if row["state"] == "measured"] == whole
     assert rows[1]["cache_read"] > 0 < rows[4]["cache_read"]
     assert sum(row["cache_write"] for row in rows[3:]) > 0
-    (ended,) = [event for event in await cluster.events("turn_completed") if event.session == "ana"]
+    ended = await told_of_its_end(cluster)
     names = ("input", "output", "cache_read", "cache_write")
     assert ended.data["usage"] == {name: sum(row[name] for row in rows) for name in names}
     assert (ended.data["model"], ended.data["model_source"]) == (CLAUDE, "fallback")
@@ -99,3 +100,12 @@ async def test_the_edge_limits_of_a_turn_are_one_round_trip(cluster):
         assert asked[0].startswith("EVALSHA")
         assert " ceiling " in asked[0], "both are asked in one"
         assert len(vendor.requests) == 1 + 3
+
+
+async def told_of_its_end(cluster):
+    """It goes out beside the turn's end, which does not wait for it."""
+    async with asyncio.timeout(20):
+        while not (told := [event for event in await cluster.events("turn_completed") if event.session == "ana"]):
+            await asyncio.sleep(0.05)
+    (ended,) = told
+    return ended
